@@ -1,0 +1,56 @@
+"""The file, ``env:`` and ``file:`` into frozen values; what is wrong names file, key and mend."""
+
+from __future__ import annotations
+
+from app.config.environment import process_environment
+from app.config.fingerprint import changed_keys
+from app.config.loading import load
+from app.config.secret import Secret, SecretUrl
+from app.config.table import Problem
+from app.config.values import (
+    Alerts,
+    Auth,
+    Basic,
+    Bearer,
+    Config,
+    ConfiguredRecipe,
+    Delivered,
+    Destination,
+    Download,
+    HeaderAuth,
+    HmacScheme,
+    Installation,
+    Invalid,
+    OAuth2,
+    Retention,
+    Source,
+    SourceMap,
+    Tls,
+)
+
+__all__ = [
+    "Alerts",
+    "Auth",
+    "Basic",
+    "Bearer",
+    "Config",
+    "ConfiguredRecipe",
+    "Delivered",
+    "Destination",
+    "Download",
+    "HeaderAuth",
+    "HmacScheme",
+    "Installation",
+    "Invalid",
+    "OAuth2",
+    "Problem",
+    "Retention",
+    "Secret",
+    "SecretUrl",
+    "Source",
+    "SourceMap",
+    "Tls",
+    "changed_keys",
+    "load",
+    "process_environment",
+]

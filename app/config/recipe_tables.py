@@ -1,0 +1,100 @@
+"""``[recipes.NAME]``: which files they take, what is done with them, who is told."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from app.config.environment import is_reference
+from app.config.patience import check_name, read_retention, read_was
+from app.config.secret import Secret
+from app.config.table import Table
+from app.config.values import ConfiguredRecipe, Retention
+from domain.recipes import Parameter, Recipe, Step
+
+_VERSIONS: tuple[Literal["latest", "all"], ...] = ("latest", "all")
+_IMPORTANCE: tuple[Literal["normal", "high"], ...] = ("normal", "high")
+_STEP_KEYS = ("name", "use", "required")
+
+
+def read_recipe(
+    name: str, table: Table, *, retention: Retention, secrets: dict[str, Secret]
+) -> ConfiguredRecipe:
+    """One recipe; its complaints go to the table's reading.
+
+    References in its steps stay references, for a recipe is pinned in the log; what they lead to
+    is put into ``secrets``.
+    """
+    check_name(table, name)
+    recipe = Recipe(
+        name=name,
+        sources=table.texts("sources"),
+        steps=_read_steps(table, secrets),
+        notify=table.texts("notify"),
+        versions=table.choice("versions", _VERSIONS, "latest"),
+        importance=table.choice("importance", _IMPORTANCE, "normal"),
+        name_pattern=table.text("name"),
+        media_type=table.text("media_type"),
+        type=table.text("type"),
+        project=table.text("project"),
+        max_size_bytes=table.size_bytes("max_size", 0),
+    )
+    configured = ConfiguredRecipe(
+        recipe=recipe, was=read_was(table), retention=read_retention(table, retention)
+    )
+    if not recipe.sources:
+        table.complain("sources", "is missing or empty", 'name them: sources = ["…"]')
+    table.finish()
+    return configured
+
+
+def _read_steps(table: Table, secrets: dict[str, Secret]) -> tuple[Step, ...]:
+    raw = table.of_kind("transforms", list) or []
+    steps = tuple(
+        _read_step(
+            Table(item, path=f"{table.path}.transforms[{place}]", reading=table.reading), secrets
+        )
+        for place, item in enumerate(raw)
+    )
+    names = [step.name for step in steps]
+    for name in {name for name in names if names.count(name) > 1}:
+        table.complain("transforms", f"has two steps named {name}", "name each once")
+    return steps
+
+
+def _read_step(table: Table, secrets: dict[str, Secret]) -> Step:
+    name, use = table.text("name"), table.text("use")
+    if not use:
+        table.complain("use", "is missing", 'name the transformation: use = "text"')
+    if not name:
+        table.complain("name", "is missing", "name the step")
+    elif name == "original":
+        table.complain("name", "is taken by the file itself", "choose another")
+    else:
+        check_name(table, name)
+    required = table.flag("required", default=True)
+    parameters = [
+        (key, value)
+        for key in sorted(table.names())
+        if key not in _STEP_KEYS and (value := _read_parameter(table, key, secrets)) is not None
+    ]
+    return Step(name=name, use=use, required=required, parameters=tuple(parameters))
+
+
+def _read_parameter(table: Table, key: str, secrets: dict[str, Secret]) -> Parameter | None:
+    raw = table.raw(key)
+    if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+        for item in raw:
+            _note_reference(table, key, item, secrets)
+        return tuple(raw)
+    if isinstance(raw, str):
+        _note_reference(table, key, raw, secrets)
+        return raw
+    if isinstance(raw, (bool, int)):
+        return raw
+    table.complain(key, "is no parameter", "write text, a whole number, true, false or texts")
+    return None
+
+
+def _note_reference(table: Table, key: str, text: str, secrets: dict[str, Secret]) -> None:
+    if is_reference(text) and (secret := table.reading.secret(table.key(key), text)):
+        secrets[text] = secret

@@ -1,0 +1,273 @@
+"""The configuration as frozen values: what the rest of the system is built from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from app.config.secret import Secret, SecretUrl
+from app.config.table import Problem
+from domain.breaker import BreakerPolicy
+from domain.recipes import Recipe
+from domain.schedule import RetryPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """``Authorization: Bearer …``."""
+
+    token: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class Basic:
+    """``Authorization: Basic …``."""
+
+    user: str
+    password: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderAuth:
+    """A header of its own name that carries the secret."""
+
+    name: str
+    value: Secret
+
+
+@dataclass(frozen=True, slots=True)
+class OAuth2:
+    """Client credentials: a token is fetched from ``token_url`` and renewed by itself."""
+
+    token_url: str
+    client_id: str
+    client_secret: Secret
+    scope: str = ""
+
+
+Auth = Bearer | Basic | HeaderAuth | OAuth2
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long each kind is kept, in seconds; ``None`` is for ever."""
+
+    payloads_s: float | None = 30 * 86400.0
+    deliveries_s: float | None = 90 * 86400.0
+    messages_s: float | None = 90 * 86400.0
+    deleted_s: float | None = 30 * 86400.0
+    artifacts_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificate and key of our own port."""
+
+    cert_path: Path
+    key_path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Installation:
+    """The parts that this installation stands on. Relative paths start at the file's folder."""
+
+    database: SecretUrl
+    database_direct: SecretUrl | None
+    broker: SecretUrl
+    artifacts: SecretUrl
+    listen_host: str
+    listen_port: int
+    base_url: str
+    public_url: str
+    trusted_proxies: tuple[str, ...] = ()
+    tls: Tls | None = None
+    database_path: Path | None = None  # of SQLite
+    artifacts_path: Path | None = None  # of a folder
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether the store is SQLite, which one process owns."""
+        return self.database_path is not None
+
+
+@dataclass(frozen=True, slots=True)
+class HmacScheme:
+    """How a source of ``profile = "hmac"`` signs; ``signature`` and ``timestamp`` name headers."""
+
+    signed: str = "{body}"
+    signature: str = ""
+    algorithm: Literal["sha256", "sha512", "sha1"] = "sha256"
+    key: Literal["text", "hex", "base64"] = "text"
+    encoding: Literal["hex", "base64"] = "hex"
+    prefix: str = ""
+    separator: str = ""
+    timestamp: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """Where a delivery's fields are: JSON Pointers, ``header:NAME``, for ``url`` a template too.
+
+    Empty: the profile's own place, or none.
+    """
+
+    event_id: str = ""
+    delivery_id: str = ""
+    type: str = ""
+    file_id: str = ""
+    version: str = ""
+    name: str = ""
+    previous_name: str = ""
+    sequence: str = ""
+    occurred_at: str = ""
+    size: str = ""
+    sha256: str = ""
+    media_type: str = ""
+    project: str = ""
+    url: str = ""
+
+
+Action = Literal["version", "deleted", "restored", "renamed", "lifecycle", "ignore"]
+ACTIONS: tuple[Action, ...] = (
+    "version",
+    "deleted",
+    "restored",
+    "renamed",
+    "lifecycle",
+    "ignore",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Download:
+    """Where a source's bytes may come from, and how patient we are."""
+
+    hosts: tuple[str, ...] = ()
+    auth: Auth | None = None
+    max_size_bytes: int = 5 * 2**30
+    timeout_s: float = 60.0
+    min_rate_bytes_s: int = 16 * 2**10
+    total_s: float | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A system that announces files. ``order`` empty: as the profile has it."""
+
+    name: str
+    profile: str
+    was: tuple[str, ...] = ()
+    secrets: tuple[Secret, ...] = ()
+    tolerance_s: float = 300.0
+    max_body_bytes: int = 2**20
+    same: Literal["bytes", "json"] = "bytes"
+    volatile: tuple[str, ...] = ()
+    order: Literal["", "version", "sequence", "time"] = ""
+    unknown_fields: Literal["keep", "refuse"] = "keep"
+    unknown_types: Literal["ignore", "refuse"] = "ignore"
+    repeat_of_failed: Literal["receipt", "retry"] = "receipt"
+    keep_body: Literal["full", "masked", "none"] = "full"
+    private_fields: tuple[str, ...] = ()
+    unsigned: bool = False
+    scheme: HmacScheme | None = None
+    map: SourceMap = field(default_factory=SourceMap)
+    types: tuple[tuple[str, Action], ...] = ()
+    batch: str = ""
+    download: Download = field(default_factory=Download)
+    retention: Retention = field(default_factory=Retention)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfiguredRecipe:
+    """A recipe, its former names, and how long what it makes is kept."""
+
+    recipe: Recipe
+    was: tuple[str, ...] = ()
+    retention: Retention = field(default_factory=Retention)
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """When an answer counts as "delivered": its status, and what must stand in its body."""
+
+    status: tuple[str, ...] = ("2xx",)
+    pointer: str = ""
+    equals: str | int | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """A system that is told. ``format`` is ``body`` where the message is mapped by ``body``."""
+
+    name: str
+    url: str = field(repr=False)
+    was: tuple[str, ...] = ()
+    method: Literal["POST", "PUT", "PATCH"] = "POST"
+    secrets: tuple[Secret, ...] = ()
+    auth: Auth | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    ca: Path | None = None
+    client_cert: Path | None = None
+    proxy: SecretUrl | None = None
+    format: Literal["standard", "cloudevents", "body"] = "standard"
+    body: tuple[tuple[str, str], ...] = ()
+    types: tuple[str, ...] = ("file.version.completed", "file.version.failed")
+    order: Literal["none", "file"] = "none"
+    on_dead: Literal["continue", "block"] = "continue"
+    superseded: Literal["skip", "send"] = "skip"
+    unclear: Literal["resend", "hold", "ask"] = "resend"
+    ask: str = field(default="", repr=False)  # the address asked by GET, with {message_id}
+    delivered: Delivered = field(default_factory=Delivered)
+    permanent: tuple[int, ...] = (400, 410, 413, 422)
+    reference: str = ""
+    timeout_s: float = 10.0
+    concurrency: int = 8
+    rate_per_s: float | None = None
+    retry: RetryPolicy = field(default_factory=RetryPolicy)
+    breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
+    private: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Alerts:
+    """Who hears of trouble, and when silence or waiting is trouble."""
+
+    notify: tuple[str, ...] = ()
+    silent_source_s: float = 86400.0
+    oldest_waiting_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All of it. ``fingerprints`` has a short hash for each key of the file, no value."""
+
+    path: Path
+    installation: Installation
+    sources: tuple[Source, ...]
+    recipes: tuple[ConfiguredRecipe, ...]
+    destinations: tuple[Destination, ...]
+    alerts: Alerts
+    retention: Retention
+    digest: str
+    fingerprints: Mapping[str, str]
+    step_secrets: Mapping[str, Secret] = field(default_factory=dict)
+    notes: tuple[Problem, ...] = ()
+
+    def source(self, name: str) -> Source | None:
+        """The source of that name."""
+        return next((source for source in self.sources if source.name == name), None)
+
+    def destination(self, name: str) -> Destination | None:
+        """The destination of that name."""
+        return next((place for place in self.destinations if place.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """The file cannot be used: every reason, each with its mend."""
+
+    problems: tuple[Problem, ...]
