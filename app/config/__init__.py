@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from app.config.environment import process_environment
+from app.config.findings import Finding, findings
 from app.config.fingerprint import changed_keys
 from app.config.loading import load
 from app.config.secret import Secret, SecretUrl
@@ -38,6 +39,7 @@ __all__ = [
     "Delivered",
     "Destination",
     "Download",
+    "Finding",
     "HeaderAuth",
     "HmacScheme",
     "Installation",
@@ -51,6 +53,7 @@ __all__ = [
     "SourceMap",
     "Tls",
     "changed_keys",
+    "findings",
     "load",
     "process_environment",
 ]

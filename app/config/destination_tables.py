@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Literal
 
+from app.config.addresses import host_of, is_private
 from app.config.patience import (
     check_name,
     read_auth,
@@ -182,6 +183,9 @@ def _check(table: Table, destination: Destination) -> None:
     if destination.on_dead == "block" and destination.order == "none":
         mend = 'set order = "file", or on_dead = "continue"'
         table.complain("on_dead", 'is "block" without an order', mend)
+    if not destination.private and is_private(host_of(destination.url)):
+        mend = "set private = true if this destination is meant"
+        table.complain("url", "is a loopback or private address", mend)
     for secret in destination.secrets:
         if signing_key(secret.reveal()) is None:
             what = f"{secret.reference} leads to no signing secret"

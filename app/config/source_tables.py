@@ -220,8 +220,38 @@ def _check(table: Table, source: Source) -> None:
         table.complain("private_fields", "is empty, and keep_body is masked", "name the fields")
     if source.volatile and source.same == "bytes":
         table.complain("volatile", 'means nothing with same = "bytes"', 'set same = "json"')
+    if not source.unsigned:
+        for place in unsigned_places(source):
+            if place in IDENTITY_PLACES:
+                mend = "let the source sign it, take it from signed bytes, or set unsigned = true"
+                table.complain(place, "is taken from bytes that are not signed", mend)
     for secret in source.secrets:
         _check_secret(table, source, secret)
+
+
+# What an event, a file, its content and its bytes are known by.
+IDENTITY_PLACES = ("map.event_id", "map.file_id", "map.version", "map.url")
+
+
+def unsigned_places(source: Source) -> tuple[str, ...]:
+    """The keys of a scheme of one's own that take ids or the time from unsigned bytes."""
+    scheme = source.scheme
+    if scheme is None:
+        return ()
+    signed = {name.lower() for name in _PLACEHOLDER.findall(scheme.signed)}
+    places = {
+        **{place: getattr(source.map, place.removeprefix("map.")) for place in IDENTITY_PLACES},
+        "map.delivery_id": source.map.delivery_id,
+        "timestamp": scheme.timestamp and f"header:{scheme.timestamp}",
+    }
+    return tuple(key for key, place in places.items() if not _is_signed(place, signed))
+
+
+def _is_signed(place: str, signed: set[str]) -> bool:
+    if place.startswith("header:"):
+        return place.lower() in signed
+    is_template = place.startswith(("http://", "https://"))  # filled from what is judged itself
+    return not place or is_template or "body" in signed
 
 
 def _check_secret(table: Table, source: Source, secret: Secret) -> None:
