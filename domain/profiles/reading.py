@@ -1,0 +1,121 @@
+"""From a verified delivery to what it tells: parse, take apart, map, judge."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from domain import strict_json
+from domain.canonical import pointer, tokens
+from domain.profiles import judging
+from domain.profiles.places import Places
+from domain.profiles.values import (
+    ContractBreach,
+    FieldMap,
+    Handshake,
+    Item,
+    Mapped,
+    Reading,
+    Rejected,
+    Source,
+    SourceEvent,
+    Where,
+)
+from domain.schemes import Request
+from domain.strict_json import InvalidJson, JsonValue
+
+MAX_BATCH = 1000
+
+
+def read(source: Source, request: Request) -> Reading:
+    """What a delivery tells; call it only after ``verify`` said yes."""
+    value = _body(source, request)
+    if isinstance(value, InvalidJson):
+        return value
+    items = _items(source, request, value)
+    if isinstance(items, (ContractBreach, Handshake)):
+        return items
+    if source.batch is None and len(items) == 1 and source.profile.items is None:
+        return _single(source, request, items[0])
+    events = tuple(_entry(source, request, item, index) for index, item in enumerate(items))
+    if len(events) == 1 and not isinstance(value, list) and source.settings.batch is None:
+        only = events[0]
+        return only.breach if isinstance(only, Rejected) else Mapped(events)
+    return Mapped(events, is_batch=True)
+
+
+def _body(source: Source, request: Request) -> JsonValue | InvalidJson:
+    if source.profile.body is not None:
+        return source.profile.body(request)
+    takes_arrays = source.batch == "" or source.profile.items is not None
+    if takes_arrays:
+        return strict_json.parse_value(request.body)
+    return strict_json.parse(request.body)
+
+
+def _items(
+    source: Source, request: Request, value: JsonValue
+) -> list[Item] | ContractBreach | Handshake:
+    if source.profile.items is not None:
+        return source.profile.items(source, request, value)
+    return split(value, source.batch)
+
+
+def split(value: JsonValue, batch: str | None) -> list[Item] | ContractBreach:
+    """The entries of a batch; without one, the whole body is the only entry."""
+    if batch is None:
+        return [Item(value)]
+    entries = pointer(value, batch)
+    if not isinstance(entries, list) or not entries:
+        return ContractBreach(batch or "/", "must be an array with entries")
+    if len(entries) > MAX_BATCH:
+        return ContractBreach(batch or "/", f"has more than {MAX_BATCH} entries")
+    return [Item(entry) for entry in entries]
+
+
+def _single(source: Source, request: Request, item: Item) -> Reading:
+    event = _entry(source, request, item, 0)
+    return event.breach if isinstance(event, Rejected) else Mapped((event,))
+
+
+def _entry(source: Source, request: Request, item: Item, index: int) -> SourceEvent | Rejected:
+    if item.breach is not None:
+        return Rejected(index, item.breach, item.value)
+    places = Places(source.mapping, request, item.value, source.settings.host)
+    refuses = source.settings.unknown_fields == "refuse"
+    if refuses and (stray := stray_field(source.mapping, item.value)):
+        return Rejected(index, ContractBreach(stray, "is not known"), item.value)
+    event = judging.judge(source, places, index)
+    return Rejected(index, event, item.value) if isinstance(event, ContractBreach) else event
+
+
+def stray_field(mapping: FieldMap, value: JsonValue) -> str:
+    """The first field of the body that the map does not know; "" if it knows all."""
+    known = {tokens(text) for f in fields(mapping) for text in _pointers(getattr(mapping, f.name))}
+    parents = {path[:size] for path in known for size in range(len(path))}
+    return _stray(value, (), known, parents)
+
+
+def _stray(
+    value: JsonValue,
+    path: tuple[str, ...],
+    known: set[tuple[str, ...]],
+    parents: set[tuple[str, ...]],
+) -> str:
+    if path in known or not isinstance(value, dict):
+        return "" if path in known else _shown(path)
+    for key, member in value.items():
+        below = (*path, key)
+        if below not in known and below not in parents:
+            return _shown(below)
+        if below not in known and (found := _stray(member, below, known, parents)):
+            return found
+    return ""
+
+
+def _shown(path: tuple[str, ...]) -> str:
+    return "/" + "/".join(path)
+
+
+def _pointers(where: Where) -> list[str]:
+    texts = (where,) if isinstance(where, str) else where
+    return [text for text in texts if text.startswith("/") and "{" not in text]

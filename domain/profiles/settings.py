@@ -1,0 +1,176 @@
+"""A configured source made ready: what is wrong is told with key and mend, nothing is guessed."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import get_args
+
+from domain import canonical
+from domain.profiles.values import (
+    Action,
+    FieldMap,
+    HmacSettings,
+    Profile,
+    SettingsError,
+    Source,
+    SourceSettings,
+    Where,
+)
+from domain.schemes import Clock, InvalidSecret, Key, Scheme, load_key, placeholders
+
+_ACTIONS = frozenset(get_args(Action))
+
+
+def prepare(profile: Profile, settings: SourceSettings) -> Source | tuple[SettingsError, ...]:
+    """The source, ready to verify and read; else everything that is wrong, at once."""
+    schemes = _schemes(profile, settings)
+    mapping = settings.mapping.over(profile.mapping)
+    batch = profile.batch if settings.batch is None else settings.batch
+    scheme = schemes[0] if schemes else Scheme()
+    keys = tuple(load_key(secret, scheme) for secret in settings.secrets)
+    errors = [
+        *_hmac_errors(profile, settings.hmac),
+        *_key_errors(profile, settings, keys),
+        *_map_errors(mapping),
+        *_pointer_errors("batch", batch or ""),
+        *_type_errors(settings),
+    ]
+    if errors:
+        return tuple(errors)
+    return Source(
+        profile=profile,
+        schemes=schemes,
+        keys=tuple(key for key in keys if isinstance(key, Key)),
+        mapping=mapping,
+        types={**profile.types, **dict(settings.types)},
+        batch=batch,
+        order=settings.order or profile.order,
+        settings=settings,
+    )
+
+
+def _schemes(profile: Profile, settings: SourceSettings) -> tuple[Scheme, ...]:
+    schemes = profile.schemes
+    if profile.name == "hmac" and settings.hmac is not None:
+        schemes = (hmac_scheme(settings.hmac),)
+    if settings.tolerance_s is None:
+        return schemes
+    return tuple(_with_tolerance(scheme, settings.tolerance_s) for scheme in schemes)
+
+
+def _with_tolerance(scheme: Scheme, tolerance_s: int) -> Scheme:
+    if scheme.clock is None:
+        return scheme
+    future_s = None if scheme.clock.future_s is None else tolerance_s
+    return replace(scheme, clock=replace(scheme.clock, past_s=tolerance_s, future_s=future_s))
+
+
+def hmac_scheme(settings: HmacSettings) -> Scheme:
+    """The scheme that the keys of ``profile = "hmac"`` describe."""
+    kind, _, name = settings.timestamp.partition(":")
+    clock = None
+    if kind == "header":
+        clock = Clock(header=name.lower())
+    elif kind == "entry":
+        clock = Clock(entry=name)
+    return Scheme(
+        signed=settings.signed,
+        places=(settings.signature,),
+        hash=settings.algorithm,
+        key_form=settings.key,
+        encoding=settings.encoding,
+        prefix=settings.prefix,
+        separator=settings.separator,
+        clock=clock,
+    )
+
+
+def _hmac_errors(profile: Profile, settings: HmacSettings | None) -> list[SettingsError]:
+    if profile.name != "hmac":
+        is_idle = settings is None
+        return [] if is_idle else [SettingsError("algorithm", 'only profile = "hmac" has it')]
+    if settings is None:
+        return [SettingsError("signature", "missing", 'such as signature = "header:X-Signature"')]
+    errors = []
+    if not settings.signature.startswith(("header:", "query:")):
+        mend = 'such as signature = "header:X-Signature"'
+        errors.append(SettingsError("signature", "names no header and no query", mend))
+    if settings.timestamp and not settings.timestamp.startswith(("header:", "entry:")):
+        mend = 'such as timestamp = "header:X-Timestamp"'
+        errors.append(SettingsError("timestamp", "names no header", mend))
+    if "body" not in placeholders(settings.signed):
+        errors.append(SettingsError("signed", "the body is not signed", "add {body} to it"))
+    return errors
+
+
+def warnings(source: Source) -> tuple[str, ...]:
+    """What ``check`` warns of: an identity or a time that nothing signs, a weak algorithm."""
+    found = []
+    for scheme in source.schemes:
+        signed = {p.lower() for p in placeholders(scheme.signed)}
+        if scheme.hash == "sha1" and source.profile.name == "hmac":
+            found.append("algorithm sha1 is weak: use sha256 if the source can")
+        clock = scheme.clock
+        has_header = clock is not None and clock.header and scheme.content is None
+        if clock and has_header and f"header:{clock.header}" not in signed:
+            found.append(f"the timestamp in header {clock.header} is not signed")
+    if unsigned_identity(source):
+        found.append(f"taken from unsigned bytes: {', '.join(unsigned_identity(source))}")
+    return tuple(dict.fromkeys(found))
+
+
+def unsigned_identity(source: Source) -> tuple[str, ...]:
+    """The fields of identity (event, file, version, url) that come from unsigned headers."""
+    if source.profile.name != "hmac":
+        return () if source.profile.has_signed_id else ("event_id",)
+    signed = {p.lower() for scheme in source.schemes for p in placeholders(scheme.signed)}
+    names = ("event_id", "file_id", "version", "url")
+    return tuple(name for name in names if _headers(getattr(source.mapping, name)) - signed)
+
+
+def _headers(where: Where) -> set[str]:
+    texts = (where,) if isinstance(where, str) else where
+    plain = {text.lower() for text in texts if text.startswith("header:")}
+    return plain.union(*({p.lower() for p in placeholders(t) if ":" in p} for t in texts))
+
+
+def _key_errors(
+    profile: Profile, settings: SourceSettings, keys: tuple[Key | InvalidSecret, ...]
+) -> list[SettingsError]:
+    mend = 'secrets = ["env:NAME"], and the variable set'
+    if not settings.secrets and profile.needs_secrets:
+        return [SettingsError("secrets", "none is set", mend)]
+    bad = (key for key in keys if isinstance(key, InvalidSecret))
+    return [SettingsError("secrets", key.reason, mend) for key in bad]
+
+
+def _map_errors(mapping: FieldMap) -> list[SettingsError]:
+    return [
+        error
+        for entry in fields(mapping)
+        for text in _texts(getattr(mapping, entry.name))
+        for error in _pointer_errors(f"map.{entry.name}", text)
+    ]
+
+
+def _texts(where: Where) -> tuple[str, ...]:
+    return (where,) if isinstance(where, str) else where
+
+
+def _pointer_errors(key: str, text: str) -> list[SettingsError]:
+    if not text or "{" in text or text.startswith(("header:", "query:")):
+        return []
+    try:
+        canonical.tokens(text)
+    except ValueError as error:
+        return [SettingsError(key, str(error), "write it as /a/b or header:NAME")]
+    return []
+
+
+def _type_errors(settings: SourceSettings) -> list[SettingsError]:
+    mend = f"one of {', '.join(sorted(_ACTIONS))}"
+    return [
+        SettingsError(f"types.{word}", "is no action", mend)
+        for word, action in settings.types
+        if action not in _ACTIONS
+    ]
