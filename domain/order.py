@@ -1,0 +1,175 @@
+"""Which of two facts is the later one, and what a file's facts say when taken together.
+
+The view of a file - present or deleted, its current version, its name - is a function of the set
+of accepted facts. Arrival decides nothing, except where a source gives no order at all: then the
+view is marked as unordered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+FactKind = Literal["version", "renamed", "deleted", "restored"]
+Comparator = Literal["integer", "text", "hex", "instant"]
+
+# Where two facts carry the same place in the order, the kind decides, then the event's id.
+_RANK = {"version": 0, "renamed": 1, "deleted": 2, "restored": 3}
+_HEX_DIGITS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One accepted statement of a source about a file.
+
+    ``value`` is the place among versions in the source's declared order, made comparable by
+    ``comparable``; None where the source did not give it. ``at_us`` is the source's own time in
+    microseconds since 1970. ``event`` is the derived id of the source event. ``arrival`` counts
+    the facts of the file as they came.
+    """
+
+    kind: FactKind
+    event: str
+    arrival: int
+    version: str = ""
+    value: str | None = None
+    sequence: int | None = None
+    at_us: int | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What is true of a file by its facts.
+
+    ``current`` is the newest version, or "" where the file is deleted or has none. ``newest`` is
+    the same without regard to deletion. ``reopened`` is the event that gave an older meaning back
+    (a restore after a delete, an older version made current again), or "" if none did.
+    ``is_ordered`` is false where the source's order had a gap and arrival decided.
+    """
+
+    is_present: bool = False
+    current: str = ""
+    newest: str = ""
+    name: str = ""
+    reopened: str = ""
+    is_ordered: bool = True
+
+
+SortKey = tuple[int | str, ...]
+KeyOf = Callable[[Fact], SortKey]
+
+
+def comparable(value: str, comparator: Comparator) -> str:
+    """Encode a source's version, sequence or time so that text order is its true order.
+
+    Under ``integer``, values that are no integers sort behind all that are, as text.
+    """
+    if comparator == "hex":
+        return value.lower().ljust(_HEX_DIGITS, "0")
+    if comparator == "integer":
+        return _comparable_integer(value)
+    return value
+
+
+def _comparable_integer(value: str) -> str:
+    digits = value.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()):
+        return "2" + value
+    digits = digits.lstrip("0") or "0"
+    if value.startswith("-") and digits != "0":
+        inverted = digits.translate(str.maketrans("0123456789", "9876543210"))
+        return f"0{99999 - len(digits):05}{inverted}"
+    return f"1{len(digits):05}{digits}"
+
+
+def view(facts: Sequence[Fact]) -> View:
+    """The view of a file, from its facts in any order."""
+    if not facts:
+        return View()
+    versions = [fact for fact in facts if fact.kind == "version"]
+    life_key, is_life_ordered = _life_order(facts)
+    version_key, is_version_ordered = _version_order(versions)
+    newest = max(versions, key=version_key).version if versions else ""
+    presence = [fact for fact in facts if fact.kind != "renamed"]
+    is_present = bool(presence) and max(presence, key=life_key).kind != "deleted"
+    named = [fact for fact in facts if fact.name]
+    reopened = max(
+        (_after_deletion(presence, life_key), _after_rollback(versions, version_key)),
+        key=lambda fact: (-1,) if fact is None else (0, *life_key(fact)),
+    )
+    return View(
+        is_present=is_present,
+        current=newest if is_present else "",
+        newest=newest,
+        name=max(named, key=life_key).name if named else "",
+        reopened="" if reopened is None else reopened.event,
+        is_ordered=is_version_ordered and is_life_ordered,
+    )
+
+
+def ranking(facts: Iterable[Fact]) -> list[str]:
+    """The known versions, oldest first."""
+    versions = [fact for fact in facts if fact.kind == "version"]
+    key, _ = _version_order(versions)
+    newest_of: dict[str, SortKey] = {}
+    for fact in versions:
+        newest_of[fact.version] = max(newest_of.get(fact.version, key(fact)), key(fact))
+    return sorted(newest_of, key=newest_of.__getitem__)
+
+
+def _version_order(versions: Sequence[Fact]) -> tuple[KeyOf, bool]:
+    if all(fact.value is not None for fact in versions):
+        return _by_value, True
+    if all(fact.at_us is not None for fact in versions):
+        return _by_time, True
+    return _by_arrival, len({fact.version for fact in versions}) == 1
+
+
+def _life_order(facts: Sequence[Fact]) -> tuple[KeyOf, bool]:
+    if all(fact.sequence is not None for fact in facts):
+        return _by_sequence, True
+    if all(fact.at_us is not None for fact in facts):
+        return _by_time, True
+    return _by_arrival, all(fact.kind == "version" for fact in facts)
+
+
+def _after_deletion(presence: Sequence[Fact], key: KeyOf) -> Fact | None:
+    """The last fact that made a deleted file present again."""
+    reopening: Fact | None = None
+    is_deleted = False
+    for fact in sorted(presence, key=key):
+        if is_deleted and fact.kind != "deleted":
+            reopening = fact
+        is_deleted = fact.kind == "deleted"
+    return reopening
+
+
+def _after_rollback(versions: Sequence[Fact], key: KeyOf) -> Fact | None:
+    """The last fact that made an older version current again."""
+    reopening: Fact | None = None
+    seen: set[str] = set()
+    current = ""
+    for fact in sorted(versions, key=key):
+        if fact.version != current and fact.version in seen:
+            reopening = fact
+        current = fact.version
+        seen.add(current)
+    return reopening
+
+
+def _by_value(fact: Fact) -> SortKey:
+    return (fact.value or "", fact.at_us or 0, fact.event)
+
+
+def _by_sequence(fact: Fact) -> SortKey:
+    return (fact.sequence or 0, fact.at_us or 0, _RANK[fact.kind], fact.event)
+
+
+def _by_time(fact: Fact) -> SortKey:
+    return (fact.at_us or 0, _RANK[fact.kind], fact.event)
+
+
+def _by_arrival(fact: Fact) -> SortKey:
+    return (fact.arrival,)

@@ -1,0 +1,170 @@
+"""What is known of one file: the state that its events fold to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from domain.events import Artifact, MessageType
+from domain.order import Fact, View, ranking, view
+from domain.work import (
+    OPEN_JOB,
+    OPEN_MESSAGE,
+    JobKind,
+    JobPhase,
+    MessagePhase,
+    VersionPhase,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of work. ``attempts`` counts those that used one up, ``losses`` dead workers."""
+
+    id: str
+    kind: JobKind
+    name: str
+    version: str
+    phase: JobPhase
+    ordered_ms: int
+    due_ms: int
+    step: str = ""
+    required: bool = True
+    attempts: int = 0
+    losses: int = 0
+    epoch: int = 0
+    run: int = 1
+    asked: bool = False
+    ended_ms: int = 0
+    error: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be claimed."""
+        return self.phase in OPEN_JOB
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One notification of one destination. ``reached`` says that the receiver may know of it."""
+
+    id: str
+    destination: str
+    type: MessageType
+    version: str
+    sequence: int
+    phase: MessagePhase
+    ordered_ms: int
+    due_ms: int
+    meaning: str
+    attempts: int = 0
+    epoch: int = 0
+    run: int = 1
+    reached: bool = False
+    ended_ms: int = 0
+    error: str = ""
+    reference: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may still be sent."""
+        return self.phase in OPEN_MESSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One content of the file.
+
+    ``original`` is the SHA-256 of its bytes once they are there. ``outputs`` maps each finished
+    step of this run to the key in ``File.made``, ``missing`` each step without a result to the
+    reason; ``result`` is what ``outputs`` was when the version was last completed. ``reopened``
+    and ``reprocessed`` enter the ids of its messages.
+    """
+
+    version: str
+    phase: VersionPhase
+    recipe: str = ""
+    run: int = 0
+    reopened: str = ""
+    reprocessed: str = ""
+    media_type: str = ""
+    size_bytes: int | None = None
+    sha256: str = ""
+    type: str = ""
+    url: str = ""
+    name: str = ""
+    event_id: str = ""
+    event: str = ""
+    occurred_us: int | None = None
+    original: str = ""
+    jobs: tuple[str, ...] = ()
+    outputs: dict[str, str] = field(default_factory=dict)
+    result: dict[str, str] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
+    told: bool = False
+    step: str = ""
+    error: str = ""
+    reported_ms: int = 0
+    completed_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """The state of one file of one source; ``revision`` counts its events."""
+
+    revision: int = 0
+    source: str = ""
+    file_id: str = ""
+    project: str = ""
+    facts: tuple[Fact, ...] = ()
+    versions: dict[str, Version] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
+    messages: dict[str, Message] = field(default_factory=dict)
+    made: dict[str, tuple[Artifact, ...]] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    sequence: int = 0
+    generation: int = 1
+    held: bool = False
+    erased: bool = False
+    opened_ms: int = 0
+    changed_ms: int = 0
+
+    @property
+    def view(self) -> View:
+        """What is true of the file by its facts."""
+        return view(self.facts)
+
+    @property
+    def ranking(self) -> list[str]:
+        """The known versions, oldest first."""
+        return ranking(self.facts)
+
+
+ORIGINAL = "original"
+
+
+def made_key(original: str, step: str) -> str:
+    """Where a step's artifacts of these bytes are found in ``File.made``."""
+    return f"{original}:{step}"
+
+
+def current_result(file: File) -> str:
+    """The newest version whose artifacts are complete, or "": the one result shown as current."""
+    if not file.view.is_present:
+        return ""
+    done = (v for v in reversed(file.ranking) if file.versions[v].completed_ms)
+    return next(done, "")
+
+
+def with_job(file: File, job: Job) -> File:
+    """The file with this job in place of its former self."""
+    return replace(file, jobs={**file.jobs, job.id: job})
+
+
+def with_message(file: File, message: Message) -> File:
+    """The file with this message in place of its former self."""
+    return replace(file, messages={**file.messages, message.id: message})
+
+
+def with_version(file: File, version: Version) -> File:
+    """The file with this version in place of its former self."""
+    return replace(file, versions={**file.versions, version.version: version})
