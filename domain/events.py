@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from functools import cache
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal
 
 from domain.work import JobKind
 
@@ -28,7 +28,7 @@ RunReason = Literal["restored", "reopened", "matched", "reprocessed"]
 RecallReason = Literal["superseded", "deleted", "reprocessed", "erased"]
 
 
-def private(default: str = "") -> Any:  # noqa: ANN401 - a dataclass field has no type of its own
+def private(default: str = "") -> Any:
     """Mark a field as part of the event's private part."""
     return field(default=default, metadata={"private": True})
 
@@ -129,13 +129,6 @@ class FileRenamed(SourceFact):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventIgnored(SourceFact):
     """A source event of a kind that starts nothing."""
-
-    type: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubscriptionNoticed(SourceFact):
-    """A source spoke of the subscription itself: missed, removed, reauthorise, expiring."""
 
     type: str
 
@@ -356,91 +349,6 @@ class FileErased(Event):
     """The file's content, names and message bodies were removed."""
 
 
-# -- the installation ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstallationCreated(Event):
-    """The first event of every log."""
-
-    installation: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogRestored(Event):
-    """The store was brought back from a backup; what followed the backup is another history."""
-
-    incarnation: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecipeDefined(Event):
-    """A recipe's canonical form, before its first use."""
-
-    digest: str
-    form: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConfigurationChanged(Event):
-    """A start under another configuration: its digest and the changed keys, no values."""
-
-    digest: str
-    keys: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paused(Event):
-    """Work of this part stopped being started: ``destination:erp``, ``source:x``, ``all``."""
-
-    what: str
-    reason: str = private()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resumed(Event):
-    """Work of this part may start again."""
-
-    what: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenCreated(Event):
-    """Access was given; the token itself is nowhere."""
-
-    token: str
-    role: str
-    scope: tuple[str, ...] = ()
-    expires_ms: int = 0
-    name: str = private()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TokenRevoked(Event):
-    """Access was taken away."""
-
-    token: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeliveryQuarantined(Event):
-    """Other bytes came under a known event id."""
-
-    source: str
-    event: str
-    delivery: str
-    first_digest: str
-    other_digest: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConflictResolved(Event):
-    """An operator settled a quarantined delivery."""
-
-    delivery: str
-    outcome: Literal["accepted", "dismissed"]
-
-
 FileEvent = (
     VersionReported
     | FileDeleted
@@ -470,24 +378,6 @@ FileEvent = (
     | FileReleased
     | FileErased
 )
-ControlEvent = (
-    InstallationCreated
-    | LogRestored
-    | RecipeDefined
-    | ConfigurationChanged
-    | Paused
-    | Resumed
-    | TokenCreated
-    | TokenRevoked
-    | DeliveryQuarantined
-    | ConflictResolved
-    | SubscriptionNoticed
-)
-AnyEvent = FileEvent | ControlEvent
-
-EVENT_TYPES: dict[str, type[Event]] = {
-    kind.__name__: kind for union in (FileEvent, ControlEvent) for kind in get_args(union)
-}
 
 
 @cache

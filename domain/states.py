@@ -76,15 +76,14 @@ class Version:
 
     ``original`` is the SHA-256 of its bytes once they are there. ``outputs`` maps each finished
     step of this run to the key in ``File.made``, ``missing`` each step without a result to the
-    reason; ``result`` is what ``outputs`` was when the version was last completed. ``reopened``
-    and ``reprocessed`` enter the ids of its messages.
+    reason; ``result`` is what ``outputs`` was when the version was last completed. ``reprocessed``
+    is the recipe that an operator gave it, which enters the ids of its messages.
     """
 
     version: str
     phase: VersionPhase
     recipe: str = ""
     run: int = 0
-    reopened: str = ""
     reprocessed: str = ""
     media_type: str = ""
     size_bytes: int | None = None
@@ -140,6 +139,10 @@ class File:
 
 
 ORIGINAL = "original"
+NOTIFY = "notify:"
+WORKING: frozenset[VersionPhase] = frozenset(
+    {"received", "downloading", "transforming", "notifying"}
+)
 
 
 def made_key(original: str, step: str) -> str:
@@ -168,3 +171,19 @@ def with_message(file: File, message: Message) -> File:
 def with_version(file: File, version: Version) -> File:
     """The file with this version in place of its former self."""
     return replace(file, versions={**file.versions, version.version: version})
+
+
+def completion_messages(file: File, version: Version) -> list[Message]:
+    """The messages that tell of this run's completion."""
+    return [
+        m
+        for m in file.messages.values()
+        if m.version == version.version
+        and m.run == version.run
+        and m.type == "file.version.completed"
+    ]
+
+
+def meaning_of(kind: MessageType, about: Version | None) -> str:
+    """What a receiver holds true after this message; a renaming changes nothing of that."""
+    return f"{kind}:{about.version}:{about.reprocessed}" if about else kind

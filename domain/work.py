@@ -67,18 +67,26 @@ VERSION_MOVES: Mapping[VersionPhase, frozenset[VersionPhase]] = {
         {"downloading", "transforming", "failed", "superseded", "deleted", "received", "discarded"}
     ),
     "transforming": frozenset(
-        {"notifying", "completed", "failed", "superseded", "deleted", "received", "discarded"}
-        | {"transforming"}
+        {
+            "transforming",
+            "notifying",
+            "completed",
+            "failed",
+            "superseded",
+            "deleted",
+            "received",
+            "discarded",
+        }
     ),
     "notifying": frozenset(
         {"completed", "failed", "superseded", "deleted", "received", "transforming", "discarded"}
     ),
     "completed": frozenset({"notifying", "deleted", "received", "transforming", "failed"}),
-    "failed": frozenset(_WORKING | {"completed", "superseded", "deleted", "discarded"}),
-    "superseded": frozenset(_WORKING | {"deleted"}),
+    "failed": _WORKING | {"completed", "superseded", "deleted", "discarded"},
+    "superseded": _WORKING | {"deleted"},
     "ignored": frozenset({"received", "transforming", "superseded", "deleted"}),
-    "deleted": frozenset(_WORKING | {"superseded", "ignored", "completed"}),
-    "discarded": frozenset(_WORKING | {"completed", "superseded", "deleted", "failed"}),
+    "deleted": _WORKING | {"superseded", "ignored", "completed"},
+    "discarded": _WORKING | {"completed", "superseded", "deleted", "failed"},
 }
 
 

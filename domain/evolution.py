@@ -1,0 +1,116 @@
+"""(state, event) -> state: what an event makes of a file. Total, and blind to the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import reduce
+from typing import Any
+
+from domain import events as e
+from domain.events import FileEvent
+from domain.evolve_facts import (
+    event_ignored,
+    file_deleted,
+    file_renamed,
+    file_restored,
+    version_reported,
+)
+from domain.evolve_messages import (
+    file_told,
+    message_deferred,
+    message_delivered,
+    message_died,
+    message_resolved,
+    message_unclear,
+    version_completed,
+    version_failed,
+)
+from domain.evolve_work import (
+    job_cancelled,
+    job_deferred,
+    job_died,
+    job_discarded,
+    job_retried,
+    job_stopped,
+    original_stored,
+    run_started,
+    step_finished,
+    steps_ordered,
+    work_recalled,
+)
+from domain.states import File
+
+
+def evolve(file: File, event: FileEvent) -> File:
+    """The file after this event; raises ``IllegalTransitionError`` for one that cannot follow."""
+    opened_ms = file.opened_ms or event.at_ms
+    counted = replace(file, revision=file.revision + 1, opened_ms=opened_ms, changed_ms=event.at_ms)
+    return EVOLVERS[type(event)](counted, event)
+
+
+def fold(history: Iterable[FileEvent], start: File | None = None) -> File:
+    """The file that these events, in order of revision, lead to."""
+    return reduce(evolve, history, start or File())
+
+
+def file_held(file: File, _: e.FileHeld) -> File:
+    return replace(file, held=True)
+
+
+def file_released(file: File, _: e.FileReleased) -> File:
+    return replace(file, held=False)
+
+
+def file_erased(file: File, _: e.FileErased) -> File:
+    """Blank all that came from private parts, so that it equals a fold of the erased events."""
+    blank_versions = {
+        name: replace(v, url="", name="", event_id="", error="", outputs={}, result={}, missing={})
+        for name, v in file.versions.items()
+    }
+    return replace(
+        file,
+        file_id="",
+        project="",
+        names=(),
+        erased=True,
+        made={},
+        facts=tuple(replace(fact, name="") for fact in file.facts),
+        versions=blank_versions,
+        jobs={name: replace(job, error="") for name, job in file.jobs.items()},
+        messages={
+            name: replace(m, error="" if m.phase != "skipped" else m.error, reference="")
+            for name, m in file.messages.items()
+        },
+    )
+
+
+EVOLVERS: dict[type, Callable[[File, Any], File]] = {
+    e.VersionReported: version_reported,
+    e.FileDeleted: file_deleted,
+    e.FileRestored: file_restored,
+    e.FileRenamed: file_renamed,
+    e.EventIgnored: event_ignored,
+    e.RunStarted: run_started,
+    e.WorkRecalled: work_recalled,
+    e.StepsOrdered: steps_ordered,
+    e.OriginalStored: original_stored,
+    e.StepFinished: step_finished,
+    e.JobDeferred: job_deferred,
+    e.JobDied: job_died,
+    e.JobStopped: job_stopped,
+    e.JobRetried: job_retried,
+    e.JobCancelled: job_cancelled,
+    e.JobDiscarded: job_discarded,
+    e.VersionCompleted: version_completed,
+    e.VersionFailed: version_failed,
+    e.FileTold: file_told,
+    e.MessageDelivered: message_delivered,
+    e.MessageDeferred: message_deferred,
+    e.MessageUnclear: message_unclear,
+    e.MessageDied: message_died,
+    e.MessageResolved: message_resolved,
+    e.FileHeld: file_held,
+    e.FileReleased: file_released,
+    e.FileErased: file_erased,
+}

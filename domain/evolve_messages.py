@@ -1,0 +1,151 @@
+"""What messages, and the ends of versions that order them, make of a file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from domain import events as e
+from domain.states import (
+    NOTIFY,
+    File,
+    Message,
+    Version,
+    completion_messages,
+    meaning_of,
+    with_message,
+    with_version,
+)
+from domain.work import moved_message, moved_version
+
+
+def with_messages(file: File, event: e.Told, about: Version | None, kind: e.MessageType) -> File:
+    meaning = meaning_of(kind, about)
+    messages = {
+        order.id: Message(
+            id=order.id,
+            destination=order.destination,
+            type=kind,
+            version=about.version if about else "",
+            sequence=event.sequence,
+            phase="pending",
+            ordered_ms=event.at_ms,
+            due_ms=event.at_ms,
+            meaning=meaning,
+            run=about.run if about else 0,
+        )
+        for order in event.messages
+    }
+    return replace(file, messages={**file.messages, **messages}, sequence=event.sequence)
+
+
+def version_completed(file: File, event: e.VersionCompleted) -> File:
+    version = file.versions[event.version]
+    version = replace(
+        version,
+        phase=moved_version(version.phase, "notifying" if event.messages else "completed"),
+        result=version.outputs,
+        completed_ms=event.at_ms,
+        step="",
+        error="",
+    )
+    file = with_version(file, version)
+    return with_messages(file, event, version, "file.version.completed")
+
+
+def version_failed(file: File, event: e.VersionFailed) -> File:
+    version = file.versions[event.version]
+    version = replace(
+        version,
+        phase=moved_version(version.phase, "failed"),
+        step=event.step,
+        error=event.reason,
+    )
+    file = with_version(file, version)
+    return with_messages(file, event, version, "file.version.failed")
+
+
+def file_told(file: File, event: e.FileTold) -> File:
+    return with_messages(file, event, None, event.type)
+
+
+def _notified(file: File, message: Message) -> File:
+    """Complete the version when its last message has ended; a dead one fails it."""
+    file = with_message(file, message)
+    version = file.versions.get(message.version)
+    if version is None or version.phase != "notifying" or message.run != version.run:
+        return file
+    own = completion_messages(file, version)
+    if any(m.is_open for m in own):
+        return file
+    dead = next((m for m in own if m.phase == "dead"), None)
+    if dead is None:
+        return with_version(file, replace(version, phase="completed"))
+    step = NOTIFY + dead.destination
+    return with_version(file, replace(version, phase="failed", step=step, error=dead.error))
+
+
+def _message_ended(file: File, event: e.MessageEnded, phase: Any, **more: Any) -> File:
+    message = file.messages[event.message]
+    message = replace(
+        message,
+        phase=moved_message(message.phase, phase),
+        attempts=event.attempt,
+        epoch=event.epoch,
+        **more,
+    )
+    return _notified(file, message)
+
+
+def message_delivered(file: File, event: e.MessageDelivered) -> File:
+    known = file.messages[event.message].reference
+    return _message_ended(
+        file, event, "delivered", reached=True, error="", ended_ms=event.at_ms,
+        reference=event.reference or known,
+    )  # fmt: skip
+
+
+def message_deferred(file: File, event: e.MessageDeferred) -> File:
+    reached = event.reached or file.messages[event.message].reached
+    return _message_ended(
+        file, event, "waiting", due_ms=event.due_ms, error=event.reason, reached=reached
+    )
+
+
+def message_unclear(file: File, event: e.MessageUnclear) -> File:
+    phase = "held" if event.held else "unclear"
+    return _message_ended(file, event, phase, due_ms=event.due_ms, error=event.reason, reached=True)
+
+
+def message_died(file: File, event: e.MessageDied) -> File:
+    reached = event.reached or file.messages[event.message].reached
+    return _message_ended(
+        file, event, "dead", error=event.reason, reached=reached, ended_ms=event.at_ms
+    )
+
+
+def message_resolved(file: File, event: e.MessageResolved) -> File:
+    message = file.messages[event.message]
+    if event.outcome == "resend":
+        return _message_resent(file, event, message)
+    phase = moved_message(
+        message.phase, "delivered" if event.outcome == "delivered" else "discarded"
+    )
+    file = _reopened_notifying(file, message)
+    return _notified(file, replace(message, phase=phase, ended_ms=event.at_ms))
+
+
+def _message_resent(file: File, event: e.MessageResolved, message: Message) -> File:
+    phase = moved_message(message.phase, "pending")
+    message = replace(
+        message, phase=phase, attempts=0, ordered_ms=event.at_ms, due_ms=event.at_ms, ended_ms=0
+    )
+    return with_message(_reopened_notifying(file, message), message)
+
+
+def _reopened_notifying(file: File, message: Message) -> File:
+    version = file.versions.get(message.version)
+    if version and version.phase == "failed" and version.step.startswith(NOTIFY):
+        version = replace(version, phase="notifying", step="", error="")
+        return with_version(file, version)
+    return file

@@ -1,0 +1,117 @@
+"""Events of the installation itself: recipes, pauses, tokens, conflicts, the log's own history."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from domain.events import Event, FileEvent, SourceFact, private
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallationCreated(Event):
+    """The first event of every log."""
+
+    installation: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogRestored(Event):
+    """The store was brought back from a backup; what followed the backup is another history."""
+
+    incarnation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecipeDefined(Event):
+    """A recipe's canonical form, before its first use."""
+
+    digest: str
+    form: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigurationChanged(Event):
+    """A start under another configuration: its digest and the changed keys, no values."""
+
+    digest: str
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paused(Event):
+    """Work of this part stopped being started: ``destination:erp``, ``source:x``, ``all``."""
+
+    what: str
+    reason: str = private()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resumed(Event):
+    """Work of this part may start again."""
+
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenCreated(Event):
+    """Access was given; the token itself is nowhere."""
+
+    token: str
+    role: str
+    scope: tuple[str, ...] = ()
+    expires_ms: int = 0
+    name: str = private()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRevoked(Event):
+    """Access was taken away."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveryQuarantined(Event):
+    """Other bytes came under a known event id."""
+
+    source: str
+    event: str
+    delivery: str
+    first_digest: str
+    other_digest: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConflictResolved(Event):
+    """An operator settled a quarantined delivery."""
+
+    delivery: str
+    outcome: Literal["accepted", "dismissed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionNoticed(SourceFact):
+    """A source spoke of the subscription itself: missed, removed, reauthorise, expiring."""
+
+    type: str
+
+
+ControlEvent = (
+    InstallationCreated
+    | LogRestored
+    | RecipeDefined
+    | ConfigurationChanged
+    | Paused
+    | Resumed
+    | TokenCreated
+    | TokenRevoked
+    | DeliveryQuarantined
+    | ConflictResolved
+    | SubscriptionNoticed
+)
+AnyEvent = FileEvent | ControlEvent
+
+EVENT_TYPES: dict[str, type[Event]] = {
+    kind.__name__: kind for union in (FileEvent, ControlEvent) for kind in get_args(union)
+}
