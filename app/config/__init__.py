@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.config.environment import process_environment
 from app.config.findings import Finding, findings
 from app.config.fingerprint import changed_keys
-from app.config.loading import load
+from app.config.loading import PROFILES, load
 from app.config.secret import Secret, SecretUrl
 from app.config.table import Problem
 from app.config.values import (
@@ -30,6 +30,7 @@ from app.config.values import (
 )
 
 __all__ = [
+    "PROFILES",
     "Alerts",
     "Auth",
     "Basic",

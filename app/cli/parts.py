@@ -1,0 +1,48 @@
+"""The parts of a configuration, one line each, and what each of them lacks on this machine."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+from app.config import Config, Finding, Problem, findings
+from domain.recipes import Step
+
+
+def described(config: Config) -> Iterator[str]:
+    """One line a part: what it is, in the words of the file."""
+    installation = config.installation
+    yield f"database     {installation.database.shown}"
+    yield f"broker       {installation.broker.shown}"
+    yield f"artifacts    {installation.artifacts.shown}"
+    for source in config.sources:
+        count = len(source.secrets)
+        secrets = f"{count} secret{'' if count == 1 else 's'}"
+        yield f"source       {source.name}: {source.profile}, {secrets}"
+    for configured in config.recipes:
+        recipe = configured.recipe
+        steps = ", ".join(step.name for step in recipe.steps) or "no transformation"
+        yield f"recipe       {recipe.name}: {steps}; tells {', '.join(recipe.notify) or 'nobody'}"
+    for destination in config.destinations:
+        yield f"destination  {destination.name}: {', '.join(destination.types)}"
+
+
+def findings_of_parts(config: Config) -> tuple[Finding, ...]:
+    """The findings in the file, and those that this machine adds."""
+    steps = (
+        Finding("error", problem)
+        for configured in config.recipes
+        for place, step in enumerate(configured.recipe.steps)
+        for problem in _missing_tools(config, configured.recipe.name, place, step)
+    )
+    return (*findings(config), *steps)
+
+
+def _missing_tools(config: Config, recipe: str, place: int, step: Step) -> Iterator[Problem]:
+    run = dict(step.parameters).get("run")
+    if step.use != "command" or not isinstance(run, tuple) or not run:
+        return
+    if shutil.which(run[0]) is None:
+        key = f"recipes.{recipe}.transforms[{place}].run"
+        mend = "install it, or write its whole path"
+        yield Problem(config.path.name, key, f"there is no program {run[0]}", mend)

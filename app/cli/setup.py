@@ -1,0 +1,84 @@
+"""``init`` and ``check``: a first configuration, and whether one is sound."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from app.cli.screen import (
+    DEFAULT_CONFIG,
+    FAILED,
+    ConfigOption,
+    JsonOption,
+    complain,
+    config_or_exit,
+    refuse,
+)
+
+if TYPE_CHECKING:  # --help needs none of it
+    from app.config import Finding
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="[DIR]")] = Path(),
+    source: Annotated[
+        str, typer.Option(metavar="PROFILE", help="How the source signs its webhooks.")
+    ] = "standard-webhooks",
+    destination: Annotated[
+        str, typer.Option(metavar="URL", help="Who is told about finished files.")
+    ] = "http://127.0.0.1:9002/hooks",
+) -> None:
+    """Write a commented laufzettel.toml and a .env with fresh secrets; never overwrite."""
+    import difflib
+
+    from app.cli.first_files import next_commands, write_first_files
+    from app.config import PROFILES
+
+    if source not in PROFILES:
+        near = difflib.get_close_matches(source, PROFILES, n=1)
+        mend = f"did you mean {near[0]}?" if near else f"take one of: {', '.join(PROFILES)}"
+        refuse(f"there is no profile {source}", mend)
+    if not destination.startswith(("http://", "https://")):
+        refuse("the destination is no http or https address", 'write "https://host/path"')
+    taken = write_first_files(folder, profile=source, destination=destination)
+    if taken:
+        refuse(f"{taken} exists", "remove it yourself, or name another folder")
+    print(next_commands(folder, profile=source, destination=destination))
+
+
+def check(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -> None:
+    """Say whether the configuration is sound, one line a part, and what in it is unsafe.
+
+    Exit status: 0 sound (warnings may stand), 1 something needs mending, 2 it cannot be used.
+    """
+    from app.cli.parts import described, findings_of_parts
+
+    loaded = config_or_exit(config)
+    found = findings_of_parts(loaded)
+    if json:
+        print(_as_json(found))
+    else:
+        for line in described(loaded):
+            print(line)
+        for finding in found:
+            complain([finding.problem], level=finding.level)
+    if any(finding.level == "error" for finding in found):
+        raise typer.Exit(FAILED)
+
+
+def _as_json(found: tuple[Finding, ...]) -> str:
+    import json
+
+    rows = [
+        {
+            "level": finding.level,
+            "file": finding.problem.file,
+            "key": finding.problem.key,
+            "what": finding.problem.what,
+            "mend": finding.problem.mend,
+        }
+        for finding in found
+    ]
+    return json.dumps({"findings": rows}, ensure_ascii=False, indent=2)
