@@ -17,7 +17,7 @@ from domain import chain
 
 Hash = Literal["sha256", "sha512", "sha1"]
 Method = Literal["hmac", "suffix", "token"]
-KeyForm = Literal["text", "hex", "base64"]
+KeyForm = Literal["text", "hex", "base64", "bearer"]
 Encoding = Literal["hex", "base64"]
 TimeForm = Literal["any", "unix", "unix_ms", "rfc3339"]
 
@@ -80,8 +80,8 @@ class Clock:
     header: str = ""
     entry: str = ""
     form: TimeForm = "any"
-    past_s: int | None = DEFAULT_TOLERANCE_S
-    future_s: int | None = DEFAULT_TOLERANCE_S
+    past_s: float | None = DEFAULT_TOLERANCE_S
+    future_s: float | None = DEFAULT_TOLERANCE_S
 
 
 Content = Callable[[Request], "bytes | None"]
@@ -95,6 +95,7 @@ class Scheme:
     split at ``separator`` (if any) and only entries that begin with ``prefix`` count.
     ``public_prefix`` labels Ed25519 entries, which only public keys verify. ``content`` stands
     in for ``signed`` where a template cannot say it; ``required`` are headers with fixed values.
+    ``is_paired``: where as many signatures as keys came, each belongs to its own key.
     """
 
     signed: str = "{body}"
@@ -110,6 +111,7 @@ class Scheme:
     clock: Clock | None = None
     required: tuple[tuple[str, str], ...] = ()
     content: Content | None = None
+    is_paired: bool = False
     parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -172,6 +174,8 @@ _KEY_FORMS: dict[KeyForm, Callable[[str], bytes]] = {
     "text": str.encode,
     "hex": bytes.fromhex,
     "base64": _from_base64,
+    # A token that already holds two words is the whole value of the header.
+    "bearer": lambda text: (text if " " in text or not text else f"Bearer {text}").encode(),
 }
 
 

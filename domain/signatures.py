@@ -151,9 +151,9 @@ def _signed_at(clock: Clock | None, stamp: str, now: datetime) -> datetime | Ref
         return Refused("the timestamp is not in the source's form")
     off_s = (now - at).total_seconds()
     if clock.past_s is not None and off_s > clock.past_s:
-        return Refused(f"clock off by {off_s:.0f} s: older than the {clock.past_s} s allowed")
+        return Refused(f"clock off by {off_s:.0f} s: older than the {clock.past_s:.0f} s allowed")
     if clock.future_s is not None and -off_s > clock.future_s:
-        return Refused(f"clock off by {off_s:.0f} s: ahead of the {clock.future_s} s allowed")
+        return Refused(f"clock off by {off_s:.0f} s: ahead of the {clock.future_s:.0f} s allowed")
     return at
 
 
@@ -219,13 +219,15 @@ def _matching(
     primitives: Primitives,
 ) -> Key | Refused:
     labelled = [raw(s[len(scheme.prefix) :]) for s in signatures if s.startswith(scheme.prefix)]
-    for key in keys:
+    is_paired = scheme.is_paired and len(keys) == len(labelled) == len(scheme.places)
+    for number, key in enumerate(keys):
         if key.kind == "public":
             if _is_public_match(scheme, signatures, key, message, primitives):
                 return key
         elif key.kind == "secret":
             wanted = expected(scheme, key, message)
-            if any(hmac.compare_digest(wanted, candidate) for candidate in labelled):
+            candidates = labelled[number : number + 1] if is_paired else labelled
+            if any(hmac.compare_digest(wanted, candidate) for candidate in candidates):
                 return key
     if not labelled and not scheme.public_prefix:
         return Refused(f'no signature is labelled "{scheme.prefix}"')

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
@@ -139,19 +141,30 @@ def _is_address(text: str) -> bool:
         return False
 
 
-def judge(source: Source, places: Places, index: int) -> SourceEvent | ContractBreach:
+def judge(
+    source: Source, places: Places, index: int, told: Action | None = None
+) -> SourceEvent | ContractBreach:
     """One entry as a source event; what no action needs is not demanded of it."""
     desk = Judge(places, source.profile)
     word = desk.identity("type", needed=source.profile.default_action != "changed")
-    action = source.types.get(word, source.profile.default_action)
+    known = action_of(source.types, word)
+    action = told or known or source.profile.default_action
     event_id = desk.identity("event_id", needed=True)
-    if word not in source.types and source.settings.unknown_types == "refuse":
+    if known is None and told is None and source.settings.unknown_types == "refuse":
         desk.fail("type", "is not a known type")
     if desk.breach is not None:
         return desk.breach
     if action not in _FILE_ACTIONS:
         return _bare(source, places, index, (event_id, word, action))
     return _full(source, desk, index, (event_id, word, action))
+
+
+def action_of(types: Mapping[str, Action], word: str) -> Action | None:
+    """What their word means: as it stands, else by the first pattern (``*.deleted``) it fits."""
+    if word in types:
+        return types[word]
+    patterns = (pattern for pattern in types if "*" in pattern)
+    return next((types[p] for p in patterns if fnmatch.fnmatchcase(word, p)), None)
 
 
 def _bare(source: Source, places: Places, index: int, head: tuple[str, str, Action]) -> SourceEvent:
@@ -186,7 +199,7 @@ def _full(
     digest = desk.sha256()
     told_version = desk.identity("version", needed=False)
     version = told_version or (digest or event_id if action == "version" else None)
-    desk.places.known = {"file_id": file_id, "version": version or "", "event_id": event_id}
+    desk.places.known |= {"file_id": file_id, "version": version or "", "event_id": event_id}
     sequence = desk.integer("sequence") if source.profile.comparator != "hex" else None
     occurred_at = desk.time("occurred_at")
     order, comparator = _order(source, desk, told_version, sequence)

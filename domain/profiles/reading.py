@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from datetime import datetime
 
 from domain import strict_json
 from domain.canonical import pointer, tokens
@@ -26,8 +27,12 @@ from domain.strict_json import InvalidJson, JsonValue
 MAX_BATCH = 1000
 
 
-def read(source: Source, request: Request) -> Reading:
-    """What a delivery tells; call it only after ``verify`` said yes."""
+def read(source: Source, request: Request, now: datetime) -> Reading:
+    """What a delivery tells; call it only after ``verify`` said yes.
+
+    ``now`` is part of the event id of notices that say "look again" and nothing else: two equal
+    ones are two events.
+    """
     value = _body(source, request)
     if isinstance(value, InvalidJson):
         return value
@@ -35,8 +40,8 @@ def read(source: Source, request: Request) -> Reading:
     if isinstance(items, (ContractBreach, Handshake)):
         return items
     if source.batch is None and len(items) == 1 and source.profile.items is None:
-        return _single(source, request, items[0])
-    events = tuple(_entry(source, request, item, index) for index, item in enumerate(items))
+        return _single(_entry(source, request, items[0], 0, now))
+    events = tuple(_entry(source, request, item, n, now) for n, item in enumerate(items))
     if len(events) == 1 and not isinstance(value, list) and source.settings.batch is None:
         only = events[0]
         return only.breach if isinstance(only, Rejected) else Mapped(events)
@@ -72,19 +77,21 @@ def split(value: JsonValue, batch: str | None) -> list[Item] | ContractBreach:
     return [Item(entry) for entry in entries]
 
 
-def _single(source: Source, request: Request, item: Item) -> Reading:
-    event = _entry(source, request, item, 0)
+def _single(event: SourceEvent | Rejected) -> Reading:
     return event.breach if isinstance(event, Rejected) else Mapped((event,))
 
 
-def _entry(source: Source, request: Request, item: Item, index: int) -> SourceEvent | Rejected:
+def _entry(
+    source: Source, request: Request, item: Item, index: int, now: datetime
+) -> SourceEvent | Rejected:
     if item.breach is not None:
         return Rejected(index, item.breach, item.value)
     places = Places(source.mapping, request, item.value, source.settings.host)
+    places.known = {"now": now.isoformat()}
     refuses = source.settings.unknown_fields == "refuse"
     if refuses and (stray := stray_field(source.mapping, item.value)):
         return Rejected(index, ContractBreach(stray, "is not known"), item.value)
-    event = judging.judge(source, places, index)
+    event = judging.judge(source, places, index, item.action)
     return Rejected(index, event, item.value) if isinstance(event, ContractBreach) else event
 
 

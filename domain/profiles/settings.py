@@ -58,7 +58,7 @@ def _schemes(profile: Profile, settings: SourceSettings) -> tuple[Scheme, ...]:
     return tuple(_with_tolerance(scheme, settings.tolerance_s) for scheme in schemes)
 
 
-def _with_tolerance(scheme: Scheme, tolerance_s: int) -> Scheme:
+def _with_tolerance(scheme: Scheme, tolerance_s: float) -> Scheme:
     if scheme.clock is None:
         return scheme
     future_s = None if scheme.clock.future_s is None else tolerance_s
@@ -67,15 +67,13 @@ def _with_tolerance(scheme: Scheme, tolerance_s: int) -> Scheme:
 
 def hmac_scheme(settings: HmacSettings) -> Scheme:
     """The scheme that the keys of ``profile = "hmac"`` describe."""
-    kind, _, name = settings.timestamp.partition(":")
+    kind, _, name = _place(settings.timestamp).partition(":")
     clock = None
-    if kind == "header":
-        clock = Clock(header=name.lower())
-    elif kind == "entry":
-        clock = Clock(entry=name)
+    if name:
+        clock = Clock(entry=name) if kind == "entry" else Clock(header=name.lower())
     return Scheme(
         signed=settings.signed,
-        places=(settings.signature,),
+        places=(_place(settings.signature),),
         hash=settings.algorithm,
         key_form=settings.key,
         encoding=settings.encoding,
@@ -85,6 +83,10 @@ def hmac_scheme(settings: HmacSettings) -> Scheme:
     )
 
 
+def _place(text: str) -> str:
+    return text if not text or ":" in text else f"header:{text}"
+
+
 def _hmac_errors(profile: Profile, settings: HmacSettings | None) -> list[SettingsError]:
     if profile.name != "hmac":
         is_idle = settings is None
@@ -92,10 +94,10 @@ def _hmac_errors(profile: Profile, settings: HmacSettings | None) -> list[Settin
     if settings is None:
         return [SettingsError("signature", "missing", 'such as signature = "header:X-Signature"')]
     errors = []
-    if not settings.signature.startswith(("header:", "query:")):
+    if not _place(settings.signature).startswith(("header:", "query:")):
         mend = 'such as signature = "header:X-Signature"'
         errors.append(SettingsError("signature", "names no header and no query", mend))
-    if settings.timestamp and not settings.timestamp.startswith(("header:", "entry:")):
+    if settings.timestamp and not _place(settings.timestamp).startswith(("header:", "entry:")):
         mend = 'such as timestamp = "header:X-Timestamp"'
         errors.append(SettingsError("timestamp", "names no header", mend))
     if "body" not in placeholders(settings.signed):

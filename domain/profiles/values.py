@@ -24,7 +24,7 @@ class FieldMap:
 
     Several places are alternatives, the first that is present counts. In a text ``{/a/b}`` and
     ``{header:NAME}`` stand for what is there, ``{file_id}`` and the like for a field read before,
-    ``{host}`` for the source's first download host. In ``url`` they are percent-encoded;
+    ``{host}`` for the source's first download host, ``{now}`` for the time of reading. In ``url`` they are percent-encoded;
     ``{+...}`` keeps slashes. ``""`` means that the source does not tell it.
     """
 
@@ -77,7 +77,7 @@ class SourceSettings:
 
     profile: str = "standard-webhooks"
     secrets: tuple[str, ...] = field(default=(), repr=False)
-    tolerance_s: int | None = None
+    tolerance_s: float | None = None
     hmac: HmacSettings | None = None
     mapping: FieldMap = field(default_factory=FieldMap)
     types: tuple[tuple[str, Action], ...] = ()
@@ -173,10 +173,14 @@ Reading: TypeAlias = "Mapped | InvalidJson | ContractBreach | Handshake"
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One entry as a profile's own function prepared it for the map; ``breach`` if it cannot."""
+    """One entry as a profile's own function prepared it for the map.
+
+    ``breach`` says that it could not; ``action`` what it means where the type alone does not tell.
+    """
 
     value: JsonValue
     breach: ContractBreach | None = None
+    action: Action | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +198,8 @@ class Answer:
     conflict_status: int = 409
 
 
-Items = Callable[["Source", Request, JsonValue], "list[Item] | ContractBreach | Handshake"]
+Entries: TypeAlias = "list[Item] | ContractBreach | Handshake"
+Items = Callable[["Source", Request, JsonValue], Entries]
 Verifier = Callable[["Source", Request, datetime, Primitives], Verified | Refused]
 Greeting = Callable[["Source", Request], "Handshake | None"]
 Body = Callable[[Request], "JsonValue | InvalidJson"]

@@ -78,7 +78,7 @@ def _upright(image: Any, width: int) -> Any:
     from PIL import ImageOps
 
     # The tag says how the camera was held: which side of the stored picture is the width.
-    is_turned = image.getexif().get(0x0112, 1) >= 5  # noqa: PLR2004 - 5 to 8 swap the sides
+    is_turned = image.getexif().get(0x0112, 1) >= 5
     side = width * _LONGEST_SIDE_RATIO
     box = (side, width) if is_turned else (width, side)
     image.draft("RGB" if image.mode != "CMYK" else "CMYK", box)

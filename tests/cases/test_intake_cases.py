@@ -100,7 +100,7 @@ def body_of(name: str) -> bytes:
 
 def read(name: str, prepared: Source | None = None) -> profiles.Reading:
     request = delivery(body_of(name), vector(name)["body_hex_sha256"])
-    return profiles.read(prepared or source(), request)
+    return profiles.read(prepared or source(), request, NOW)
 
 
 def only(reading: profiles.Reading) -> SourceEvent:
@@ -222,7 +222,7 @@ def test_a_11_a_12_a_15_a_16_json_that_is_not_strict_is_refused(name: str, reaso
 @pytest.mark.parametrize("size", ['"1872"', "true", "-1", "1.5", "1e30", "[]"])
 def test_a_12_a_size_that_is_no_whole_number_names_the_field_and_not_its_value(size: str) -> None:
     body = body_of("ok-compact.json").replace(b"1872", size.encode())
-    reading = profiles.read(source(), delivery(body, ""))
+    reading = profiles.read(source(), delivery(body, ""), NOW)
     assert reading == ContractBreach("/file/size", "must be a whole number")
 
 
@@ -283,7 +283,7 @@ def test_a_23_a_time_is_an_instant_or_refused(row: dict[str, Any]) -> None:
     wanted = datetime.fromisoformat(row["utc"]) if row["utc"] else None
     assert instants.instant(row["in"]) == wanted
     body = json.loads(body_of("ok-compact.json")) | {"occurred_at": row["in"]}
-    reading = profiles.read(source(), delivery(json.dumps(body).encode(), ""))
+    reading = profiles.read(source(), delivery(json.dumps(body).encode(), ""), NOW)
     if wanted is None:
         assert reading == ContractBreach("/occurred_at", "must be a time with its zone")
     else:
