@@ -11,6 +11,10 @@ from urllib.parse import urlsplit
 
 from app.clock import SystemDice
 from app.config.addresses import host_of, is_private
+from domain import profiles
+from domain.profiles import Profile
+from domain.profiles.standard import STANDARD_SCHEME, STANDARD_WEBHOOKS
+from domain.schemes import Scheme
 
 _TOML = string.Template("""\
 # Laufzettel: signed webhooks about files in; every file processed once, every receiver told once.
@@ -27,7 +31,7 @@ base_url  = "http://127.0.0.1:8080"           # how receivers reach this install
 # Who announces files. Its webhooks go to <base_url>/hooks/$source.
 [sources.$source]
 profile   = "$profile"
-secrets   = ["env:$source_secret"]
+$secrets
 tolerance = "5m"                              # how old a signed timestamp may be
 max_body  = "1 MiB"
 $scheme
@@ -77,7 +81,7 @@ url      = "/data/file/url"
 """)
 _DOT_ENV = string.Template("""\
 # The secrets that laufzettel.toml names. Keep this file out of version control.
-$source_secret=$fresh_source
+$source_line
 $destination_secret=$fresh_destination
 """)
 _DESTINATION = "erp"
@@ -114,19 +118,21 @@ def next_commands(folder: Path, *, profile: str, destination: str) -> str:
 
 def _values(profile: str, destination: str) -> dict[str, str]:
     source = _source_name(profile)
+    chosen = profiles.profile(profile) or STANDARD_WEBHOOKS
     is_own = profile == "hmac"
+    secret_name = f"{source.upper().replace('-', '_')}_SECRET"
     return {
         "source": source,
         "profile": profile,
-        "source_secret": f"{source.upper().replace('-', '_')}_SECRET",
-        "scheme": _SCHEME if is_own else "",
+        "secrets": _secrets_line(chosen, secret_name),
+        "scheme": _SCHEME if is_own else _unsigned_line(chosen),
         "maps": _MAPS.substitute(source=source) if is_own else "",
         "destination": _DESTINATION,
         "destination_secret": f"{_DESTINATION.upper()}_SECRET",
         "url": json.dumps(destination, ensure_ascii=False),
         "private": "true" if is_private(urlsplit(destination).hostname or "") else "false",
-        "fresh_source": _fresh_secret(),
-        "fresh_destination": _fresh_secret(),
+        "source_line": _dot_env_line(chosen, secret_name),
+        "fresh_destination": _fresh_secret(STANDARD_SCHEME),
     }
 
 
@@ -134,9 +140,33 @@ def _source_name(profile: str) -> str:
     return {"standard-webhooks": "contracts", "hmac": "documents"}.get(profile, profile)
 
 
-def _fresh_secret() -> str:
+def _secrets_line(profile: Profile, name: str) -> str:
+    if profile.needs_secrets:
+        return f'secrets   = ["env:{name}"]'
+    return "# this source signs with a certificate of its own: there is no secret"
+
+
+def _unsigned_line(profile: Profile) -> str:
+    if profile.has_signed_id:
+        return ""
+    return (
+        "unsigned  = true                              # its event id is not signed, see its page\n"
+    )
+
+
+def _dot_env_line(profile: Profile, name: str) -> str:
+    if not profile.needs_secrets:
+        return ""
+    scheme = profile.schemes[0] if profile.schemes else Scheme()
+    given = "" if profile.name == "standard-webhooks" else "# Put the source's own secret here:\n"
+    return f"{given}{name}={_fresh_secret(scheme)}"
+
+
+def _fresh_secret(scheme: Scheme) -> str:
     dice = SystemDice()
-    return "whsec_" + base64.b64encode(dice.salt() + dice.salt()).decode()
+    key = dice.salt() + dice.salt()
+    text = key.hex() if scheme.key_form == "hex" else base64.b64encode(key).decode()
+    return scheme.key_prefix + text
 
 
 def _write(path: Path, text: str, *, mode: int) -> None:

@@ -18,7 +18,7 @@ def described(config: Config) -> Iterator[str]:
     for source in config.sources:
         count = len(source.secrets)
         secrets = f"{count} secret{'' if count == 1 else 's'}"
-        yield f"source       {source.name}: {source.profile}, {secrets}"
+        yield f"source       {source.name}: {source.ready.profile.name}, {secrets}"
     for configured in config.recipes:
         recipe = configured.recipe
         steps = ", ".join(step.name for step in recipe.steps) or "no transformation"

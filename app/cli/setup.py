@@ -34,11 +34,12 @@ def init(
     import difflib
 
     from app.cli.first_files import next_commands, write_first_files
-    from app.config import PROFILES
+    from domain import profiles
 
-    if source not in PROFILES:
-        near = difflib.get_close_matches(source, PROFILES, n=1)
-        mend = f"did you mean {near[0]}?" if near else f"take one of: {', '.join(PROFILES)}"
+    if source not in profiles.names():
+        near = difflib.get_close_matches(source, profiles.names(), n=1)
+        known = ", ".join(profiles.names())
+        mend = f"did you mean {near[0]}?" if near else f"take one of: {known}"
         refuse(f"there is no profile {source}", mend)
     if not destination.startswith(("http://", "https://")):
         refuse("the destination is no http or https address", 'write "https://host/path"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from app.config.environment import process_environment
 from app.config.findings import Finding, findings
 from app.config.fingerprint import changed_keys
-from app.config.loading import PROFILES, load
+from app.config.loading import load
 from app.config.secret import Secret, SecretUrl
 from app.config.table import Problem
 from app.config.values import (
@@ -19,18 +19,15 @@ from app.config.values import (
     Destination,
     Download,
     HeaderAuth,
-    HmacScheme,
     Installation,
     Invalid,
     OAuth2,
     Retention,
     Source,
-    SourceMap,
     Tls,
 )
 
 __all__ = [
-    "PROFILES",
     "Alerts",
     "Auth",
     "Basic",
@@ -42,7 +39,6 @@ __all__ = [
     "Download",
     "Finding",
     "HeaderAuth",
-    "HmacScheme",
     "Installation",
     "Invalid",
     "OAuth2",
@@ -51,7 +47,6 @@ __all__ = [
     "Secret",
     "SecretUrl",
     "Source",
-    "SourceMap",
     "Tls",
     "changed_keys",
     "findings",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from pathlib import Path
 from typing import Literal
@@ -21,6 +19,8 @@ from app.config.patience import (
 from app.config.secret import SecretUrl
 from app.config.table import Table
 from app.config.values import Delivered, Destination
+from domain.profiles.standard import STANDARD_SCHEME
+from domain.schemes import Key, load_key
 
 MESSAGE_TYPES = (
     "file.version.completed",
@@ -89,7 +89,7 @@ def read_path(table: Table, key: str) -> Path | None:
 
 
 def _read_url(table: Table) -> str:
-    if "url" not in table:
+    if not table.has("url"):
         table.complain("url", "is missing", 'write "https://host/path"')
     return read_http_url(table, "url")
 
@@ -178,7 +178,7 @@ def _read_reference(table: Table) -> str:
 
 
 def _check(table: Table, destination: Destination) -> None:
-    if destination.body and "format" in table:
+    if destination.body and table.has("format"):
         table.complain("body", "and format do not fit", "set one of the two")
     if destination.on_dead == "block" and destination.order == "none":
         mend = 'set order = "file", or on_dead = "continue"'
@@ -192,11 +192,7 @@ def _check(table: Table, destination: Destination) -> None:
             table.complain("secrets", what, "it starts with whsec_ or whsk_, and base64 follows")
 
 
-def signing_key(value: str) -> bytes | None:
-    """The key in a ``whsec_`` or ``whsk_`` secret; ``None`` if it is none."""
-    try:
-        key = base64.b64decode(value.removeprefix("whsec_").removeprefix("whsk_"), validate=True)
-    except (binascii.Error, ValueError):
-        return None
-    is_sound = len(key) in {32, 64} if value.startswith("whsk_") else bool(key)
-    return key if is_sound else None
+def signing_key(value: str) -> Key | None:
+    """The key in a ``whsec_`` or ``whsk_`` secret; ``None`` if it is none to sign with."""
+    key = load_key(value, STANDARD_SCHEME)
+    return key if isinstance(key, Key) and key.kind != "public" else None

@@ -9,9 +9,9 @@ from typing import Literal
 from app.config.addresses import host_of, is_loopback
 from app.config.destination_tables import signing_key
 from app.config.secret import Secret
-from app.config.source_tables import secret_bytes, unsigned_places
 from app.config.table import Problem
 from app.config.values import Config, Destination, Source
+from domain import profiles
 
 SHORTEST_SECRET_BYTES = 24
 
@@ -53,16 +53,15 @@ def _warnings(config: Config) -> Iterator[Problem]:
 
 def _of_source(config: Config, source: Source) -> Iterator[Problem]:
     file, key = config.path.name, f"sources.{source.name}"
-    for secret in source.secrets:
-        if len(secret_bytes(source, secret) or b"") < SHORTEST_SECRET_BYTES:
+    for secret, loaded in zip(source.secrets, source.ready.keys, strict=False):
+        if loaded.kind == "secret" and len(loaded.material) < SHORTEST_SECRET_BYTES:
             yield _short(file, f"{key}.secrets", secret)
-    if source.scheme and source.scheme.algorithm == "sha1":
-        yield Problem(file, f"{key}.algorithm", "is SHA-1", "use sha256 if the source can")
-    for name in unsigned_places(source):
-        what = "is taken from bytes that are not signed: whoever can reach us can change it"
-        yield Problem(file, f"{key}.{name}", what, "let the source sign it, or take another")
-    if source.map.url.startswith("http://") and not is_loopback(host_of(source.map.url)):
-        yield _plain(file, f"{key}.map.url")
+    for words in profiles.warnings(source.ready):
+        yield Problem(file, key, words, "change it if the source can")
+    places = source.ready.mapping.url
+    for place in (places,) if isinstance(places, str) else places:
+        if place.startswith("http://") and not is_loopback(host_of(place)):
+            yield _plain(file, f"{key}.map.url")
 
 
 def _of_destination(config: Config, destination: Destination) -> Iterator[Problem]:
@@ -71,7 +70,8 @@ def _of_destination(config: Config, destination: Destination) -> Iterator[Proble
         mend = 'add secrets = ["env:NAME"]'
         yield Problem(file, f"{key}.secrets", "is missing: messages go out unsigned", mend)
     for secret in destination.secrets:
-        if len(signing_key(secret.reveal()) or b"") < SHORTEST_SECRET_BYTES:
+        key_found = signing_key(secret.reveal())
+        if key_found is None or len(key_found.material) < SHORTEST_SECRET_BYTES:
             yield _short(file, f"{key}.secrets", secret)
     for name, url in (("url", destination.url), ("ask", destination.ask)):
         if url.startswith("http://") and not is_loopback(host_of(url)):

@@ -27,7 +27,6 @@ from app.config.values import (
 )
 
 FILE_LIMIT_BYTES = 4 * 2**20
-PROFILES = ("standard-webhooks", "hmac")
 
 PartT = TypeVar("PartT", Source, ConfiguredRecipe, Destination)
 
@@ -74,8 +73,9 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
         path=path,
         installation=installation,
         sources=tuple(
-            read_source(name, table, retention=retention, profiles=PROFILES)
+            source
             for name, table in top.tables("sources")
+            if (source := read_source(name, table, retention=retention))
         ),
         recipes=tuple(
             read_recipe(name, table, retention=retention, secrets=step_secrets)
@@ -92,7 +92,7 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
         notes=tuple(reading.notes),
     )
     top.finish()
-    _check_links(config, reading)
+    _check_links(config, top)
     return config
 
 
@@ -107,8 +107,9 @@ def _read_alerts(table: Table) -> Alerts:
     return alerts
 
 
-def _check_links(config: Config, reading: Reading) -> None:
-    sources = {source.name for source in config.sources}
+def _check_links(config: Config, top: Table) -> None:
+    reading = top.reading
+    sources = {name for name, _ in top.tables("sources")}
     destinations = {place.name for place in config.destinations}
     for configured in config.recipes:
         recipe = configured.recipe

@@ -66,7 +66,7 @@ def read_retention(table: Table, default: Retention) -> Retention:
 def _kept_s(table: Table, key: str, default: float | None) -> float | None:
     if table.raw(key) == "forever":
         return None
-    return table.seconds(key, -1.0) if key in table else default
+    return table.seconds(key, -1.0) if table.has(key) else default
 
 
 def read_auth(table: Table) -> Auth | None:
@@ -100,7 +100,7 @@ def _read_oauth(table: Table) -> Auth | None:
     client_secret = table.secret("client_secret")
     scope = table.text("scope")
     for key in ("token_url", "client_id", "client_secret"):
-        if key not in table:
+        if not table.has(key):
             table.complain(key, "is missing", "OAuth client credentials need it")
     read_http_url(table, "token_url")
     table.finish()

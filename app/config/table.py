@@ -87,8 +87,9 @@ class Table:
         else:
             reading.report(path, f"is {_kind(raw)}, a table is wanted", f"write [{path}]")
 
-    def __contains__(self, key: str) -> bool:
-        return key in self._raw
+    def has(self, key: str) -> bool:
+        """Whether the key stands there; to have asked makes it a known one."""
+        return self.raw(key) is not None
 
     def key(self, key: str) -> str:
         """The full name of a key, as it is shown."""

@@ -9,6 +9,7 @@ from typing import Literal
 
 from app.config.secret import Secret, SecretUrl
 from app.config.table import Problem
+from domain import profiles
 from domain.breaker import BreakerPolicy
 from domain.recipes import Recipe
 from domain.schedule import RetryPolicy
@@ -93,54 +94,6 @@ class Installation:
 
 
 @dataclass(frozen=True, slots=True)
-class HmacScheme:
-    """How a source of ``profile = "hmac"`` signs; ``signature`` and ``timestamp`` name headers."""
-
-    signed: str = "{body}"
-    signature: str = ""
-    algorithm: Literal["sha256", "sha512", "sha1"] = "sha256"
-    key: Literal["text", "hex", "base64"] = "text"
-    encoding: Literal["hex", "base64"] = "hex"
-    prefix: str = ""
-    separator: str = ""
-    timestamp: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceMap:
-    """Where a delivery's fields are: JSON Pointers, ``header:NAME``, for ``url`` a template too.
-
-    Empty: the profile's own place, or none.
-    """
-
-    event_id: str = ""
-    delivery_id: str = ""
-    type: str = ""
-    file_id: str = ""
-    version: str = ""
-    name: str = ""
-    previous_name: str = ""
-    sequence: str = ""
-    occurred_at: str = ""
-    size: str = ""
-    sha256: str = ""
-    media_type: str = ""
-    project: str = ""
-    url: str = ""
-
-
-Action = Literal["version", "deleted", "restored", "renamed", "lifecycle", "ignore"]
-ACTIONS: tuple[Action, ...] = (
-    "version",
-    "deleted",
-    "restored",
-    "renamed",
-    "lifecycle",
-    "ignore",
-)
-
-
-@dataclass(frozen=True, slots=True)
 class Download:
     """Where a source's bytes may come from, and how patient we are."""
 
@@ -156,27 +109,19 @@ class Download:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A system that announces files. ``order`` empty: as the profile has it."""
+    """A system that announces files; ``ready`` verifies and reads its deliveries."""
 
     name: str
-    profile: str
+    ready: profiles.Source
     was: tuple[str, ...] = ()
     secrets: tuple[Secret, ...] = ()
-    tolerance_s: float = 300.0
     max_body_bytes: int = 2**20
     same: Literal["bytes", "json"] = "bytes"
     volatile: tuple[str, ...] = ()
-    order: Literal["", "version", "sequence", "time"] = ""
-    unknown_fields: Literal["keep", "refuse"] = "keep"
-    unknown_types: Literal["ignore", "refuse"] = "ignore"
     repeat_of_failed: Literal["receipt", "retry"] = "receipt"
     keep_body: Literal["full", "masked", "none"] = "full"
     private_fields: tuple[str, ...] = ()
     unsigned: bool = False
-    scheme: HmacScheme | None = None
-    map: SourceMap = field(default_factory=SourceMap)
-    types: tuple[tuple[str, Action], ...] = ()
-    batch: str = ""
     download: Download = field(default_factory=Download)
     retention: Retention = field(default_factory=Retention)
 

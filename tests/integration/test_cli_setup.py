@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from app.cli.first_files import write_first_files
+from app.config import Config, load
+from domain import profiles
+
 ROOT = Path(__file__).parents[2]
 START = "from app.cli import main; main()"
 
@@ -35,6 +39,15 @@ def test_what_init_writes_passes_check(tmp_path: Path, profile: str) -> None:
     checked = laufzettel("check", folder=tmp_path / "slips")
     assert (checked.returncode, checked.stderr) == (0, "")
     assert f"{profile}, 1 secret" in checked.stdout
+
+
+@pytest.mark.parametrize("profile", profiles.names())
+def test_the_first_files_are_sound_for_every_profile(tmp_path: Path, profile: str) -> None:
+    taken = write_first_files(tmp_path, profile=profile, destination="http://127.0.0.1:1/")
+    config = load(tmp_path / "laufzettel.toml", {})
+    assert taken == ""
+    assert isinstance(config, Config), config
+    assert config.sources[0].ready.profile.name == profile
 
 
 def test_fresh_secrets_are_for_this_user_alone(tmp_path: Path) -> None:

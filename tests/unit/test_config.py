@@ -64,11 +64,10 @@ def test_a_small_file_has_the_documented_defaults(tmp_path: Path) -> None:
     assert config.installation.artifacts_path == tmp_path / "var/artifacts"
     assert config.installation.public_url == "http://127.0.0.1:8080"
     assert (config.installation.listen_host, config.installation.listen_port) == ("127.0.0.1", 8080)
-    assert (source.profile, source.tolerance_s, source.max_body_bytes) == (
-        "standard-webhooks",
-        300.0,
-        1_048_576,
-    )
+    assert source.ready.profile.name == "standard-webhooks"
+    assert source.ready.schemes[0].clock is not None
+    assert source.ready.schemes[0].clock.past_s == 300
+    assert (source.max_body_bytes, source.same) == (1_048_576, "bytes")
     assert source.download.max_size_bytes == 5 * 2**30
     assert (source.download.timeout_s, source.download.min_rate_bytes_s) == (60.0, 16_384)
     assert source.download.retry.window_s == 3 * 86_400
@@ -207,11 +206,14 @@ url = "https://api.example/files/{file_id}/content?v={version}"
 """,
     )
     (source,) = config.sources
-    assert source.scheme is not None
-    assert source.scheme.signature == "X-Signature"
-    assert source.scheme.signed.startswith("demo-webhook-v1\n{header:X-Delivery}\n")
-    assert source.types == (("file.uploaded", "version"), ("subscription.expiring", "lifecycle"))
-    assert source.map.url.endswith("?v={version}")
+    scheme = source.ready.schemes[0]
+    assert scheme.places == ("header:X-Signature",)
+    assert (scheme.hash, scheme.encoding, scheme.prefix) == ("sha512", "base64", "v1=")
+    assert scheme.signed.startswith("demo-webhook-v1\n{header:X-Delivery}\n")
+    assert source.ready.types["file.uploaded"] == "version"
+    assert source.ready.types["subscription.expiring"] == "lifecycle"
+    assert source.ready.batch == "/value"
+    assert source.ready.mapping.url == "https://api.example/files/{file_id}/content?v={version}"
 
 
 def test_an_unknown_key_names_the_nearest(tmp_path: Path) -> None:
@@ -227,7 +229,7 @@ WRONG = [
     ('max_body = "1 MB/s"', 'sources.contracts.max_body: cannot be read → write it like "1 MiB"'),
     ('same = "byte"', "did you mean bytes?"),
     ('volatile = ["/x"]', 'sources.contracts.volatile: means nothing with same = "bytes"'),
-    ('volatile = ["x"]', "sources.contracts.volatile: is no JSON Pointer"),
+    ('volatile = ["x"]', "sources.contracts.volatile: holds something that is no JSON Pointer"),
     ('keep_body = "masked"', "sources.contracts.private_fields: is empty"),
     ('algorithm = "sha256"', 'means something only with profile = "hmac"'),
     ('profile = "hmax"', "did you mean hmac?"),
@@ -235,7 +237,10 @@ WRONG = [
     ('was = ["contracts"]', "sources.contracts.was: names contracts, which is in use"),
     ("download = 3", "sources.contracts.download: is a whole number, a table is wanted"),
     ('types = { "a" = "versions" }', "sources.contracts.types.a: is none of the words"),
-    ('map = { name = "data.name" }', "sources.contracts.map.name: is no place in a delivery"),
+    (
+        'map = { name = "data.name" }',
+        "sources.contracts.map.name: a JSON Pointer begins with a slash",
+    ),
 ]
 
 
