@@ -40,6 +40,8 @@ POINTS = (
     "blobs.delete.after",
     "notify.send.before",
     "notify.send.after",
+    "notify.ask.before",
+    "notify.ask.after",
 )
 
 _DECLARED = frozenset(POINTS)

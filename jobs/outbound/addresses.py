@@ -1,0 +1,180 @@
+"""Which addresses a request may reach: public ones, and those that the configuration names."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+import threading
+from collections.abc import Callable
+
+import httpx
+
+from jobs.tools import AddressRefused, Target
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve = Callable[[str, int], tuple[str, ...]]
+
+# IANA's special-purpose registries, and the metadata and wire servers of clouds among public ones.
+_REFUSED_V4 = tuple(
+    ipaddress.IPv4Network(text)
+    for text in (
+        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
+        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24"),
+        *("192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15"),
+        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32"),
+    )
+)
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+_REFUSED_V6 = tuple(
+    ipaddress.IPv6Network(text)
+    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
+)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+# Never by a name that happens to resolve to them: only where the literal address is allowed.
+_LITERAL_ONLY = tuple(
+    ipaddress.ip_network(text)
+    for text in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32")
+)
+_NUMERIC = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)(\.(0[xX][0-9a-fA-F]*|\d+))*\.?", re.ASCII)
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+def shown(url: str) -> str:
+    """The address as people may see it: scheme, host and path; no query, no user."""
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return "(no valid address)"
+    host = f"[{parsed.host}]" if ":" in parsed.host else parsed.host
+    port = f":{parsed.port}" if parsed.port else ""
+    return f"{parsed.scheme}://{host}{port}{parsed.path}"
+
+
+def host_and_port(url: httpx.URL) -> tuple[str, int]:
+    """The host in lower case without a closing dot, and the port, the scheme's own included."""
+    return url.host.lower().rstrip("."), url.port or _DEFAULT_PORTS.get(url.scheme, 0)
+
+
+def is_named(host: str, port: int, entries: tuple[str, ...]) -> bool:
+    """Whether "host" or "host:port" is among the entries."""
+    spelled = f"[{host}]" if ":" in host else host
+    wanted = {host, spelled, f"{spelled}:{port}"}
+    return any(entry.lower() in wanted for entry in entries)
+
+
+def parse(url: str) -> httpx.URL | AddressRefused:
+    """The address if its form is one that may be requested at all."""
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError, TypeError):
+        return AddressRefused("not a valid address")
+    if parsed.scheme not in _DEFAULT_PORTS:
+        return AddressRefused(f"scheme {parsed.scheme or '(none)'}: only http and https")
+    if parsed.userinfo:
+        return AddressRefused("user and password in the address: use auth instead")
+    host = parsed.host
+    if not host or "%" in host or (parsed.port or 1) > 65535:
+        return AddressRefused("no valid host")
+    if _NUMERIC.fullmatch(host) and not _is_plain_v4(host):
+        return AddressRefused("host is a number in an unusual form")
+    return parsed
+
+
+def refusal(url: str, target: Target, *, resolve: Resolve | None = None) -> AddressRefused | None:
+    """Why this address would be refused; ``None`` if a request to it may be tried.
+
+    Names that do not resolve now are judged when they are used.
+    """
+    parsed = parse(url)
+    if isinstance(parsed, AddressRefused):
+        return parsed
+    host, port = host_and_port(parsed)
+    try:
+        found = (resolve or system_addresses)(host, port)
+    except OSError:
+        return None
+    return check(host, port, found, target.private_hosts)
+
+
+def check(
+    host: str, port: int, addresses: tuple[str, ...], private_hosts: tuple[str, ...]
+) -> AddressRefused | None:
+    """Judge every address of a host: one that is refused refuses the host."""
+    is_private_allowed = is_named(host, port, private_hosts)
+    for text in addresses:
+        address = ipaddress.ip_address(text.partition("%")[0])
+        is_literal = str(address) == host
+        if _is_public(address) or (is_private_allowed and (is_literal or not _is_guarded(address))):
+            continue
+        return AddressRefused(f"{host} is at an address that is not public")
+    return None
+
+
+def system_addresses(host: str, port: int) -> tuple[str, ...]:
+    """The addresses that the system's resolver gives; raises OSError if there are none."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Resolver:
+    """The system's resolver with a limit of time, which it does not have by itself."""
+
+    def __init__(self, resolve: Resolve = system_addresses, *, at_once: int = 16) -> None:
+        self._resolve = resolve
+        self._free = threading.BoundedSemaphore(at_once)
+
+    def addresses(self, host: str, port: int, *, timeout_s: float) -> tuple[str, ...]:
+        """The addresses; raises OSError without any, TimeoutError when it takes too long."""
+        if _is_literal(host):
+            return (host,)
+        if not self._free.acquire(timeout=timeout_s):
+            raise TimeoutError("name resolution is busy")
+        found: list[tuple[str, ...] | OSError] = []
+        thread = threading.Thread(target=self._look_up, args=(host, port, found), daemon=True)
+        thread.start()
+        thread.join(timeout_s)
+        if not found:
+            raise TimeoutError("name resolution took too long")
+        if isinstance(found[0], OSError):
+            raise found[0]
+        return found[0]
+
+    def _look_up(self, host: str, port: int, found: list[tuple[str, ...] | OSError]) -> None:
+        try:
+            found.append(self._resolve(host, port))
+        except (OSError, UnicodeError) as error:
+            found.append(error if isinstance(error, OSError) else OSError("not a host name"))
+        finally:
+            self._free.release()
+
+
+def _is_public(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv4Address):
+        return not any(address in network for network in _REFUSED_V4)
+    if address.ipv4_mapped is not None:
+        return _is_public(address.ipv4_mapped)
+    if address in _NAT64:
+        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+    return address in _GLOBAL_V6 and not any(address in network for network in _REFUSED_V6)
+
+
+def _is_guarded(address: Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return any(address in network for network in _LITERAL_ONLY)
+
+
+def _is_plain_v4(host: str) -> bool:
+    try:
+        return str(ipaddress.IPv4Address(host)) == host
+    except ValueError:
+        return False
+
+
+def _is_literal(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
