@@ -24,8 +24,8 @@ class FieldMap:
 
     Several places are alternatives, the first that is present counts. In a text ``{/a/b}`` and
     ``{header:NAME}`` stand for what is there, ``{file_id}`` and the like for a field read before,
-    ``{host}`` for the source's first download host, ``{now}`` for the time of reading. In ``url`` they are percent-encoded;
-    ``{+...}`` keeps slashes. ``""`` means that the source does not tell it.
+    ``{host}`` for the source's first download host, ``{now}`` for the time of reading. In ``url``
+    they are percent-encoded; ``{+...}`` keeps slashes. ``""``: the source does not tell it.
     """
 
     event_id: Where = ""
