@@ -28,7 +28,7 @@ _START_TIMEOUT_S = 30.0
 _GRACE_S = 5.0
 _WARDEN = (
     "import sys, json; sys.path[:] = json.loads(sys.argv[1]); "
-    "from jobs.sandbox.warden import main; main(int(sys.argv[2]), json.loads(sys.argv[3]))"
+    "from jobs.sandbox.warden import main; main(**json.loads(sys.argv[2]))"
 )
 
 
@@ -65,11 +65,13 @@ class Sandbox:
     """Runs tasks under limits, at most ``slots`` at once; safe to use from many threads.
 
     ``modules`` are imported once, before the first task, so that no task pays for them.
+    ``isolate`` false does without namespaces, as happens by itself where the kernel refuses them.
     """
 
-    def __init__(self, *, slots: int, modules: Sequence[str] = ()) -> None:
+    def __init__(self, *, slots: int, modules: Sequence[str] = (), isolate: bool = True) -> None:
         self._slots = threading.BoundedSemaphore(slots)
         self._modules = tuple(modules)
+        self._isolate = isolate
         self._lock = threading.Lock()
         self._warden: _Warden | None = None
         self._is_closed = False
@@ -114,7 +116,7 @@ class Sandbox:
     def _current(self) -> _Warden | None:
         with self._lock:
             if self._warden is None and not self._is_closed:
-                self._warden = _Warden.start(self._modules)
+                self._warden = _Warden.start(self._modules, isolate=self._isolate)
             return self._warden
 
     def _drop(self, warden: _Warden) -> None:
@@ -146,14 +148,14 @@ class _Warden:
         self.is_isolated = False
 
     @classmethod
-    def start(cls, modules: Sequence[str]) -> _Warden:
+    def start(cls, modules: Sequence[str], *, isolate: bool) -> _Warden:
         """Start a fresh interpreter with an empty environment; it inherits one socket."""
         ours, theirs = socket.socketpair()
         with theirs:
-            fd = str(theirs.fileno())
-            argv = [sys.executable, "-I", "-c", _WARDEN, json.dumps(_import_path()), fd]
+            told = {"control_fd": theirs.fileno(), "modules": list(modules), "isolate": isolate}
+            argv = [sys.executable, "-I", "-c", _WARDEN, json.dumps(_import_path())]
             process = subprocess.Popen(
-                [*argv, json.dumps(list(modules))],
+                [*argv, json.dumps(told)],
                 env={"LC_ALL": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"},
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],

@@ -10,7 +10,10 @@ import sys
 from functools import cache
 from pathlib import Path
 
-NEW_USER, NEW_PID, NEW_NET = 0x10000000, 0x20000000, 0x40000000
+NEW_USER, NEW_PID, NEW_NET, NEW_MOUNTS = 0x10000000, 0x20000000, 0x40000000, 0x00020000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND = 1, 2, 4, 32, 4096
+_RECURSIVE, _PRIVATE = 16384, 1 << 18
+_SHARED_PLACES = (b"/tmp", b"/var/tmp")
 _SET_PDEATHSIG, _SET_DUMPABLE, _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVS = 1, 4, 36, 38
 
 _LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
@@ -18,7 +21,7 @@ _LANDLOCK_PATH_BENEATH = 1
 _LANDLOCK_VERSION = 1
 # Bits of linux/landlock.h: WRITE_FILE, REMOVE_DIR, REMOVE_FILE, MAKE_CHAR … MAKE_SYM; from the
 # second ABI on REFER, from the third on TRUNCATE.
-_WRITE_FILE, _WRITES = 1 << 1, 0x1FF2
+_WRITE_FILE, _REMOVE_FILE, _MAKE_SOCKET, _WRITES = 1 << 1, 1 << 5, 1 << 9, 0x1FF2
 _REFER, _TRUNCATE = 1 << 13, 1 << 14
 _ABI_REFER, _ABI_TRUNCATE = 2, 3
 
@@ -89,6 +92,20 @@ def own_children() -> list[int]:
         return []
 
 
+def close_shared_places(folder: Path) -> None:
+    """Make ``/tmp`` and its like unwritable here, also to programs that only ask (access)."""
+    libc = _libc()
+    if libc is None or not unshare(NEW_MOUNTS):
+        return
+    own = os.fsencode(folder)
+    libc.mount(b"none", b"/", None, _RECURSIVE | _PRIVATE, None)
+    libc.mount(own, own, None, _BIND, None)
+    closed = _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES
+    for place in _SHARED_PLACES:
+        libc.mount(place, place, None, _BIND | _RECURSIVE, None)
+        libc.mount(b"none", place, None, closed, None)
+
+
 def write_only_beneath(folder: Path) -> bool:
     """From here on nothing outside ``folder`` can be written, made or removed (Landlock)."""
     libc = _libc()
@@ -104,6 +121,9 @@ def write_only_beneath(folder: Path) -> bool:
         # Programs want to write to /dev/null; they can't make devices there.
         _allow_beneath(libc, ruleset, (Path("/dev"), _WRITE_FILE | truncate))
         _allow_beneath(libc, ruleset, (folder, access))
+        for place in _SHARED_PLACES:
+            # LibreOffice insists on a socket here unless it finds the place closed.
+            _allow_beneath(libc, ruleset, (Path(os.fsdecode(place)), _MAKE_SOCKET | _REMOVE_FILE))
         return bool(libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0) == 0)
     finally:
         os.close(ruleset)

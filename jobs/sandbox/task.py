@@ -40,6 +40,8 @@ def _lock_in(folder: Path, answer_fd: int, limits: Limits, *, own_users: bool) -
     kernel.die_with_parent()
     _reset_signals()
     _keep_only(answer_fd)
+    if own_users:
+        kernel.close_shared_places(folder)
     os.chdir(folder)
     os.umask(0o077)
     kernel.be_first_to_go()

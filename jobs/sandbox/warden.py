@@ -26,6 +26,8 @@ from jobs.sandbox.limits import Limits, from_wire
 from jobs.sandbox.task import be_task
 
 _LOOK_EVERY_S = 0.25
+# The kernel's two ways of counting a process's time differ by this much.
+_TICK_S = 0.2
 
 
 @dataclass(slots=True)
@@ -38,12 +40,12 @@ class _Task:
     cause: str = ""
 
 
-def main(control_fd: int, modules: list[str]) -> NoReturn:
+def main(*, control_fd: int, modules: list[str], isolate: bool) -> NoReturn:
     """Serve the worker at the other end of ``control_fd`` until it is gone."""
     with contextlib.suppress(OSError):
         os.setsid()
     uid, gid = os.getuid(), os.getgid()
-    apart = kernel.unshare(kernel.NEW_USER | kernel.NEW_NET | kernel.NEW_PID)
+    apart = isolate and kernel.unshare(kernel.NEW_USER | kernel.NEW_NET | kernel.NEW_PID)
     if apart:
         kernel.keep_identity(uid, gid)
         if (pid := os.fork()) != 0:
@@ -105,6 +107,7 @@ class _Warden:
 
     def kill_all(self) -> None:
         for task in self._tasks.values():
+            task.cause = "left"
             _kill(task.pid)
         self._reap(wait=True)
 
@@ -183,7 +186,7 @@ class _Warden:
         if task.cause != "left":
             self._selector.unregister(task.line)
             cpu_s = usage.ru_utime + usage.ru_stime
-            if code == -signal.SIGKILL and not task.cause and cpu_s >= task.limits.cpu_s:
+            if code == -signal.SIGKILL and not task.cause and cpu_s >= task.limits.cpu_s - _TICK_S:
                 task.cause = "cpu"
             scale = 1 if sys.platform == "darwin" else 1024
             with contextlib.suppress(OSError):

@@ -72,7 +72,7 @@ def _offer(task: ChildTask) -> Path:
     source = task.folder / f"input{media.extension(task.media_type)}"
     try:
         os.close(os.open(task.input_path, os.O_WRONLY))
-    except PermissionError:
+    except OSError:
         source.symlink_to(task.input_path)
     else:
         shutil.copyfile(task.input_path, source)

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -16,6 +16,8 @@ from jobs.steps.kinds import ChildTask, Field, Hopeless, Made, Postponed, Said, 
 
 PROGRAM = "soffice"
 _EXTERNAL = "external links not loaded"
+# LibreOffice's way to say that it set up its profile and wants to be started again.
+_RESTART = 81
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "PATH": "/usr/local/bin:/usr/bin:/bin"}
 
 KIND = StepKind(
@@ -52,8 +54,7 @@ _LOADING_FIELDS = re.compile(
 
 def run(task: ChildTask) -> Said:
     """Convert a copy of the document that refers to nothing outside itself."""
-    program = shutil.which(PROGRAM, path=_ENVIRONMENT["PATH"])
-    if program is None:
+    if (program := _program()) is None:
         return Postponed(reason="LibreOffice is not installed on this worker: install soffice")
     copy = task.folder / f"document{media.extension(task.media_type)}"
     limit_bytes = task.limits.unpacked_bytes
@@ -65,6 +66,15 @@ def run(task: ChildTask) -> Said:
     return _convert(program, copy, task.folder, note=_EXTERNAL if had_links else "")
 
 
+def _program() -> str | None:
+    """The program itself: the starter before it wants a /tmp that it can write to."""
+    found = shutil.which(PROGRAM, path=_ENVIRONMENT["PATH"])
+    if found is None:
+        return None
+    itself = Path(found).resolve().with_name("soffice.bin")
+    return str(itself) if itself.is_file() else found
+
+
 def _convert(program: str, copy: Path, folder: Path, *, note: str) -> Said:
     profile = folder / "profile"
     (profile / "user").mkdir(parents=True)
@@ -72,23 +82,30 @@ def _convert(program: str, copy: Path, folder: Path, *, note: str) -> Said:
     profile_option = f"-env:UserInstallation=file://{profile}"
     options = ["--headless", "--norestore", "--nolockcheck", "--nodefault", "--nofirststartwizard"]
     order = ["--convert-to", "pdf", "--outdir", str(folder), str(copy)]
-    process = subprocess.run(
-        [program, profile_option, *options, *order],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        cwd=folder,
-        env={**_ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder)},
-        check=False,
-    )
+    code = _execute([program, profile_option, *options, *order], folder)
+    if code == _RESTART:
+        code = _execute([program, profile_option, *options, *order], folder)
     shutil.rmtree(profile, ignore_errors=True)
-    if process.returncode != 0:
-        return Postponed(reason=f"LibreOffice: exit status {process.returncode}")
+    if code != 0:
+        return Postponed(reason=f"LibreOffice: exit status {code}")
     result = copy.with_suffix(".pdf")
     # LibreOffice ends with 0 also where it could not read the document.
     if not result.is_file() or media.found(result) != media.PDF:
         return Postponed(reason="no output", is_last_chance=True)
     return (Made(file=result.name, media_type=media.PDF, note=note),)
+
+
+def _execute(argv: list[str], folder: Path) -> int:
+    process = subprocess.run(
+        argv,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=folder,
+        env={**_ENVIRONMENT, "HOME": str(folder), "TMPDIR": str(folder), "OSL_SOCKET_PATH": "."},
+        check=False,
+    )
+    return process.returncode
 
 
 def _copy_without_links(parts: office_parts.Parts, copy: Path) -> bool:
@@ -100,13 +117,18 @@ def _copy_without_links(parts: office_parts.Parts, copy: Path) -> bool:
                 continue
             body: bytes | Iterator[bytes] = parts.chunks(name)
             if name.endswith((".xml", ".rels")):
-                cleaner = _Cleaner(is_relationships=name.endswith(".rels"))
-                body, had_here = cleaner.clean(parts.chunks(name))
+                chunks = parts.chunks(name)
+                body, had_here = clean(chunks, is_relationships=name.endswith(".rels"))
                 had_links = had_links or had_here
             with target.open(name, "w") as part:
                 for chunk in [body] if isinstance(body, bytes) else body:
                     part.write(chunk)
     return had_links
+
+
+def clean(chunks: Iterable[bytes], *, is_relationships: bool) -> tuple[bytes, bool]:
+    """One XML part without what points outside, and whether there was any."""
+    return _Cleaner(is_relationships=is_relationships).clean(chunks)
 
 
 class _Cleaner:
@@ -119,7 +141,7 @@ class _Cleaner:
         self._had = False
         self._tags: list[str] = []
 
-    def clean(self, chunks: Iterator[bytes]) -> tuple[bytes, bool]:
+    def clean(self, chunks: Iterable[bytes]) -> tuple[bytes, bool]:
         parser = expat.ParserCreate()
         parser.buffer_text = True
         parser.ordered_attributes = False

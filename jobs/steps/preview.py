@@ -77,7 +77,7 @@ def _too_many(pixels: int, limit: int) -> str:
 def _upright(image: Any, width: int) -> Any:
     from PIL import ImageOps
 
-    # The tag says how the camera was held: which side of the stored picture is the width.
+    # From 5 on, the tag says that the camera was held on its side.
     is_turned = image.getexif().get(0x0112, 1) >= 5
     side = width * _LONGEST_SIDE_RATIO
     box = (side, width) if is_turned else (width, side)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
+import socket
 import time
 import zipfile
 from collections.abc import Callable, Iterator
@@ -328,3 +330,57 @@ def test_c13_an_empty_file_has_a_checksum_and_nothing_else(step: Perform) -> Non
     assert step("text", "zero-byte.txt") == Dead(reason="empty file")
     empty = hashlib.sha256(b"").hexdigest()
     assert text_of(step("checksum", "zero-byte.pdf")) == f"sha256 {empty}\n"
+
+
+@pytest.mark.req("D6")
+@pytest.mark.skipif(shutil.which("soffice") is None, reason="LibreOffice is not installed")
+def test_d11_a_converter_fetches_nothing_that_the_document_links_to(step: Perform) -> None:
+    with socket.create_server(("127.0.0.1", 18099)) as listener:
+        listener.settimeout(0)
+        output = only(step("pdf", "docx-external-links.docx"))
+        with pytest.raises(BlockingIOError):
+            listener.accept()
+    assert output.note == "external links not loaded"
+    text = text_of(step("text", "a.pdf", output.path.read_bytes()))
+    assert "Text before the linked picture" in text
+    assert socket.gethostname() not in text
+
+
+@pytest.mark.skipif(shutil.which("soffice") is not None, reason="LibreOffice is installed")
+def test_without_libreoffice_the_reason_says_what_to_install(step: Perform) -> None:
+    ended = step("pdf", "docx-minimal.docx")
+    assert isinstance(ended, Again)
+    assert "install soffice" in ended.reason
+
+
+@pytest.mark.req("D5")
+def test_a_command_gets_its_input_and_gives_its_output(step: Perform) -> None:
+    run = ["sh", "-c", "tr a-z A-Z < {input} > {output}"]
+    assert text_of(step("command", "a.txt", b"hello; $(id)", run=run)) == "HELLO; $(ID)"
+    assert text_of(step("command", "a.txt", b"to stdout", run=["cat", "{input}"])) == "to stdout"
+
+
+def test_a_command_is_never_read_by_a_shell(step: Perform) -> None:
+    run = ["echo", "$(id)", "; id", "{input}"]
+    assert text_of(step("command", "a.txt", b"x", run=run)).startswith("$(id) ; id ")
+
+
+def test_a_command_that_fails_says_how(step: Perform) -> None:
+    run = ["sh", "-c", "echo first >&2; echo 'no such page' >&2; exit 3"]
+    failed = step("command", "a.txt", b"x", run=run)
+    assert failed == Again(reason="exit status 3: no such page")
+    for_good = step("command", "a.txt", b"x", run=run, permanent=["3"])
+    assert for_good == Dead(reason="exit status 3: no such page")
+    missing = step("command", "a.txt", b"x", run=["no-such-program"])
+    assert missing == Again(reason="no-such-program can't be started: No such file or directory")
+
+
+def test_a_command_cannot_change_its_input(step: Perform, tmp_path: Path) -> None:
+    run = ["sh", "-c", "echo changed > {input}; echo made > {output}"]
+    assert only(step("command", "a.txt", b"original", run=run))
+    assert (tmp_path / "body-0").read_bytes() == b"original"
+
+
+def test_a_command_takes_only_the_types_it_names(step: Perform) -> None:
+    performed = step("command", "a.txt", b"x", run=["true"], types=["image/*"])
+    assert performed == Done(NotApplicable(reason="not for text/plain"))
