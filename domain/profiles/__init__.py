@@ -9,7 +9,16 @@ from __future__ import annotations
 from datetime import datetime
 
 from domain import signatures
-from domain.profiles import standard
+from domain.profiles import (
+    apps,
+    clouds,
+    documents,
+    libraries,
+    notices,
+    objects,
+    repositories,
+    standard,
+)
 from domain.profiles.reading import MAX_BATCH, read
 from domain.profiles.settings import hmac_scheme, unsigned_identity, warnings
 from domain.profiles.settings import prepare as _prepare
@@ -63,7 +72,13 @@ __all__ = [
     "warnings",
 ]
 
-_PROFILES = {p.name: p for p in (*standard.PROFILES,)}
+_MODULES = (apps, clouds, documents, libraries, notices, objects, repositories, standard)
+_PROFILES = {
+    found.name: found
+    for module in _MODULES
+    for found in vars(module).values()
+    if isinstance(found, Profile)
+}
 
 
 def names() -> tuple[str, ...]:

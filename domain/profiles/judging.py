@@ -28,6 +28,7 @@ MAX_URL_CHARACTERS = 8192
 _MAX_INTEGER = 2**63 - 1
 _SHA_256 = re.compile("[0-9a-fA-F]{64}")
 _STAND_IN = "\N{SYMBOL FOR NULL}"
+_NUMBERED: frozenset[Comparator | None] = frozenset({None, "integer", "instant"})
 _FILE_ACTIONS = frozenset({"version", "deleted", "restored", "renamed"})
 
 
@@ -200,7 +201,7 @@ def _full(
     told_version = desk.identity("version", needed=False)
     version = told_version or (digest or event_id if action == "version" else None)
     desk.places.known |= {"file_id": file_id, "version": version or "", "event_id": event_id}
-    sequence = desk.integer("sequence") if source.profile.comparator != "hex" else None
+    sequence = desk.integer("sequence") if source.profile.comparator in _NUMBERED else None
     occurred_at = desk.time("occurred_at")
     order, comparator = _order(source, desk, told_version, sequence)
     event = SourceEvent(

@@ -42,10 +42,10 @@ def read(source: Source, request: Request, now: datetime) -> Reading:
     if source.batch is None and len(items) == 1 and source.profile.items is None:
         return _single(_entry(source, request, items[0], 0, now))
     events = tuple(_entry(source, request, item, n, now) for n, item in enumerate(items))
-    if len(events) == 1 and not isinstance(value, list) and source.settings.batch is None:
-        only = events[0]
-        return only.breach if isinstance(only, Rejected) else Mapped(events)
-    return Mapped(events, is_batch=True)
+    is_batch = source.profile.is_batch or source.batch is not None or isinstance(value, list)
+    if len(events) == 1 and not is_batch:
+        return _single(events[0])
+    return Mapped(events, is_batch=len(events) > 0)
 
 
 def _body(source: Source, request: Request) -> JsonValue | InvalidJson:

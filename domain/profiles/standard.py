@@ -85,9 +85,6 @@ HMAC = Profile(
     risk="Identity is only as good as what is signed: include id and time in the signed text.",
 )
 
-PROFILES = (
-    STANDARD_WEBHOOKS,
-    replace(STANDARD_WEBHOOKS, name="standard-webhooks-v1a", title="Standard Webhooks v1a"),
-    SVIX,
-    HMAC,
+STANDARD_WEBHOOKS_V1A = replace(
+    STANDARD_WEBHOOKS, name="standard-webhooks-v1a", title="Standard Webhooks v1a"
 )

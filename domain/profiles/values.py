@@ -213,6 +213,7 @@ class Profile:
     the proof, ``greeting`` for unsigned handshakes, ``body`` where the body is not JSON as it
     stands, ``items`` where entries have to be taken apart before the map can read them.
     ``texts_are_numbers``: the source writes sizes and sequences as texts, by its documentation.
+    ``is_batch``: entries travel together and may be regrouped on a repeat, so each stands alone.
     ``risk`` is what the profile's page warns of.
     """
 
@@ -238,6 +239,7 @@ class Profile:
     texts_are_numbers: bool = False
     is_unsigned: bool = False
     has_signed_id: bool = True
+    is_batch: bool = False
     risk: str = ""
 
 

