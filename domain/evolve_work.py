@@ -46,6 +46,7 @@ def _ordered(file: File, event: e.Event, version: Version, order: JobOrder) -> J
         required=order.required,
         epoch=known.epoch if known else 0,
         run=version.run,
+        recipe=version.recipe,
     )
 
 

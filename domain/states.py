@@ -33,6 +33,7 @@ class Job:
     losses: int = 0
     epoch: int = 0
     run: int = 1
+    recipe: str = ""
     asked: bool = False
     ended_ms: int = 0
     error: str = ""

@@ -1,0 +1,171 @@
+"""A worker's right to a piece of work for a time: claimed, renewed, ended, lapsed.
+
+The row of the work decides: a claim locks it, finds it open and due, and writes the lease in the
+same transaction. Every later write names the lease's incarnation and epoch; one that names an
+older epoch changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import sqlalchemy as sa
+
+from app.store import tables as t
+
+WorkKind = Literal["download", "transform", "message"]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A claim. ``attempt`` counts from 1, ``until_ms`` is on the database's clock."""
+
+    id: str
+    kind: WorkKind
+    stream: str
+    scope: str
+    incarnation: int
+    epoch: int
+    owner: str
+    started_ms: int
+    until_ms: int
+    attempt: int
+
+
+_COLUMNS = [t.leases.c[name] for name in Lease.__dataclass_fields__]
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Who claims, and for how long."""
+
+    owner: str
+    incarnation: int
+    now_ms: int
+    lease_ms: int
+
+
+def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
+    """Take an open, due job that nobody has; ``None`` if there is no such job now."""
+    query = (
+        sa.select(t.jobs)
+        .where(t.jobs.c.id == job, t.jobs.c.state.in_(("ready", "waiting")), ~t.jobs.c.asked)
+        .where(t.jobs.c.due_ms <= hold.now_ms)
+        .with_for_update(skip_locked=True)
+    )
+    row = connection.execute(query).first()
+    if row is None or _is_leased(connection, job):
+        return None
+    scope = f"source:{row.source}" if row.kind == "download" else f"step:{row.name}"
+    return _take(connection, hold, row, (row.kind, scope))
+
+
+def claim_message(connection: sa.Connection, message: str, hold: Hold) -> Lease | None:
+    """Take an open, due message that nobody has; ``None`` if there is no such message now."""
+    query = (
+        sa.select(t.messages)
+        .where(t.messages.c.id == message)
+        .where(t.messages.c.state.in_(("pending", "waiting", "unclear")))
+        .where(t.messages.c.due_ms <= hold.now_ms)
+        .with_for_update(skip_locked=True)
+    )
+    row = connection.execute(query).first()
+    if row is None or _is_leased(connection, message):
+        return None
+    return _take(connection, hold, row, ("message", f"destination:{row.destination}"))
+
+
+def _is_leased(connection: sa.Connection, work: str) -> bool:
+    query = sa.select(t.leases.c.id).where(t.leases.c.id == work)
+    return connection.execute(query).first() is not None
+
+
+def _take(
+    connection: sa.Connection, hold: Hold, row: sa.Row[tuple[object, ...]], what: tuple[str, str]
+) -> Lease:
+    kind, scope = what
+    lease = Lease(
+        id=row.id,
+        kind=kind,  # type: ignore[arg-type]
+        stream=row.stream,
+        scope=scope,
+        incarnation=hold.incarnation,
+        epoch=row.epoch + 1,
+        owner=hold.owner,
+        started_ms=hold.now_ms,
+        until_ms=hold.now_ms + hold.lease_ms,
+        attempt=row.attempts + 1,
+    )
+    values = {name: getattr(lease, name) for name in Lease.__dataclass_fields__}
+    connection.execute(t.leases.insert().values(done=0, total=None, **values))
+    return lease
+
+
+def renew(
+    connection: sa.Connection, lease: Lease, hold: Hold, done: int, total: int | None
+) -> bool:
+    """Prolong the lease and note the progress; false for a zombie, whose lease is another's."""
+    statement = (
+        t.leases.update()
+        .where(_is_same(lease))
+        .values(until_ms=hold.now_ms + hold.lease_ms, done=done, total=total)
+    )
+    return connection.execute(statement).rowcount == 1
+
+
+def is_recalled(connection: sa.Connection, job: str) -> bool:
+    """Whether the job was asked to stop."""
+    query = sa.select(t.jobs.c.asked).where(t.jobs.c.id == job)
+    return bool(connection.execute(query).scalar())
+
+
+def of(connection: sa.Connection, works: Iterable[str]) -> dict[str, Lease]:
+    """The leases on these pieces of work, locked until the transaction ends."""
+    query = sa.select(*_COLUMNS).where(t.leases.c.id.in_(list(works))).with_for_update()
+    return {row.id: Lease(*row) for row in connection.execute(query)}
+
+
+def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, frozenset[str]]:
+    """What is under a lease in each of these streams.
+
+    The open work of the streams is locked first: a claim that is under way is waited for, and
+    none can begin before the transaction ends.
+    """
+    wanted = list(streams)
+    if connection.dialect.name != "sqlite":
+        for table, states in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES)):
+            rows = sa.select(table.c.id).where(table.c.stream.in_(wanted)).where(states)
+            connection.execute(rows.order_by(table.c.id).with_for_update())
+    query = sa.select(t.leases.c.stream, t.leases.c.id).where(t.leases.c.stream.in_(wanted))
+    found: dict[str, set[str]] = {}
+    for stream, work in connection.execute(query):
+        found.setdefault(stream, set()).add(work)
+    return {stream: frozenset(works) for stream, works in found.items()}
+
+
+def end(connection: sa.Connection, leases: Iterable[Lease]) -> None:
+    """Give the leases up."""
+    ids = [lease.id for lease in leases]
+    if ids:
+        connection.execute(t.leases.delete().where(t.leases.c.id.in_(ids)))
+
+
+def lapsed(connection: sa.Connection, now_ms: int, *, limit: int) -> list[Lease]:
+    """Leases whose time is over."""
+    query = sa.select(*_COLUMNS).where(t.leases.c.until_ms < now_ms).limit(limit)
+    return [Lease(*row) for row in connection.execute(query)]
+
+
+def lapse_all(connection: sa.Connection, now_ms: int) -> None:
+    """End the time of every lease: the owner of a SQLite store has just begun anew."""
+    connection.execute(t.leases.update().values(until_ms=now_ms - 1))
+
+
+def _is_same(lease: Lease) -> sa.ColumnElement[bool]:
+    return sa.and_(
+        t.leases.c.id == lease.id,
+        t.leases.c.incarnation == lease.incarnation,
+        t.leases.c.epoch == lease.epoch,
+    )

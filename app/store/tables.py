@@ -1,0 +1,346 @@
+"""Every table as data, and which of the four classes it belongs to.
+
+*truth* is what cannot be computed again; *history* may expire; *operational* is never rebuilt;
+*projections* are computed from the log and compared with it column by column. Times are integers:
+milliseconds since 1970 (UTC).
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import sqlalchemy as sa
+
+TableClass = Literal["truth", "history", "operational", "projection"]
+
+metadata = sa.MetaData()
+
+
+def _table(name: str, kind: TableClass, *parts: sa.schema.SchemaItem) -> sa.Table:
+    return sa.Table(name, metadata, *parts, info={"class": kind})
+
+
+def _number(name: str, *, key: bool = False, null: bool = False) -> sa.Column[int]:
+    return sa.Column(name, sa.BigInteger, primary_key=key, nullable=null, autoincrement=False)
+
+
+def _text(name: str, *, key: bool = False, null: bool = False) -> sa.Column[str]:
+    return sa.Column(name, sa.Text, primary_key=key, nullable=null)
+
+
+def _bytes(name: str, *, null: bool = False) -> sa.Column[bytes]:
+    return sa.Column(name, sa.LargeBinary, nullable=null)
+
+
+def _flag(name: str) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean, nullable=False)
+
+
+# -- truth ---------------------------------------------------------------------------------------
+
+installation = _table(
+    "installation",
+    "truth",
+    _number("id", key=True),
+    _text("name"),
+    _bytes("key"),
+    _number("incarnation"),
+    _number("created_ms"),
+)
+
+# ``id`` is the insertion ordinal: it rises in each transaction, but not over transactions.
+events = _table(
+    "events",
+    "truth",
+    _number("id", key=True),
+    _text("stream"),
+    _number("revision"),
+    _text("type"),
+    _bytes("body"),
+    sa.UniqueConstraint("stream", "revision", name="events_stream_revision"),
+)
+
+positions = _table(
+    "positions",
+    "truth",
+    _number("position", key=True),
+    _number("event"),
+    _bytes("hash"),
+    sa.UniqueConstraint("event", name="positions_event"),
+)
+
+private_parts = _table(
+    "private_parts", "truth", _number("event", key=True), _bytes("salt"), _bytes("parts")
+)
+
+payloads = _table(
+    "payloads", "truth", _number("id", key=True), _number("received_ms"), _bytes("body", null=True)
+)
+
+bodies = _table(
+    "bodies",
+    "truth",
+    _text("message", key=True),
+    _number("made_ms"),
+    _bytes("salt", null=True),
+    _bytes("data", null=True),
+)
+
+# The receipt is also the record of the first delivery. ``event`` is the derived id of the source
+# event; the plain ids are private and are blanked by erasure.
+receipts = _table(
+    "receipts",
+    "truth",
+    _text("event", key=True),
+    _number("id"),
+    _text("source"),
+    _text("stream"),
+    _text("verdict"),
+    _text("digest"),
+    _text("comparison"),
+    _text("rule"),
+    _number("accepted_ms"),
+    _text("type"),
+    _text("event_id", null=True),
+    _text("delivery_id", null=True),
+    _text("key_id"),
+    _number("payload"),
+    sa.Index("receipts_id", "id", unique=True),
+    sa.Index("receipts_source", "source", "id"),
+    sa.Index("receipts_stream", "stream"),
+)
+
+recipes = _table("recipes", "truth", _text("digest", key=True), _bytes("form"))
+
+# -- history -------------------------------------------------------------------------------------
+
+# Repeats, conflicts and refusals; the first delivery of each event is its receipt.
+deliveries = _table(
+    "deliveries",
+    "history",
+    _number("id", key=True),
+    _text("source"),
+    _text("verdict"),
+    _number("received_ms"),
+    _text("reason"),
+    _text("event", null=True),
+    _text("event_id", null=True),
+    _text("delivery_id", null=True),
+    _text("digest"),
+    _text("key_id"),
+    _number("payload", null=True),
+    _text("settled"),
+    _number("count"),
+    sa.Index("deliveries_source", "source", "verdict", "id"),
+    sa.Index("deliveries_event", "event"),
+)
+
+attempts = _table(
+    "attempts",
+    "history",
+    _number("id", key=True),
+    _text("work"),
+    _text("stream"),
+    _number("number"),
+    _number("epoch"),
+    _text("owner"),
+    _number("started_ms"),
+    _number("ended_ms", null=True),
+    _text("outcome"),
+    _text("error"),
+    _text("scope"),
+    _bytes("exchange", null=True),
+    sa.Index("attempts_work", "work", "id"),
+    sa.Index("attempts_scope", "scope", "id"),
+)
+
+# -- operational ---------------------------------------------------------------------------------
+
+leases = _table(
+    "leases",
+    "operational",
+    _text("id", key=True),
+    _text("kind"),
+    _text("stream"),
+    _text("scope"),
+    _number("incarnation"),
+    _number("epoch"),
+    _text("owner"),
+    _number("started_ms"),
+    _number("until_ms"),
+    _number("done"),
+    _number("total", null=True),
+    _number("attempt"),
+    sa.Index("leases_until", "until_ms"),
+    sa.Index("leases_scope", "scope"),
+    sa.Index("leases_stream", "stream"),
+)
+
+breakers = _table(
+    "breakers", "operational", _text("scope", key=True), _bytes("state"), _number("changed_ms")
+)
+
+not_before = _table(
+    "not_before", "operational", _text("scope", key=True), _number("until_ms"), _text("reason")
+)
+
+batches = _table(
+    "batches",
+    "operational",
+    _text("id", key=True),
+    _number("at_ms"),
+    _bytes("outcomes"),
+    sa.Index("batches_at", "at_ms"),
+)
+
+tokens = _table(
+    "tokens",
+    "operational",
+    _text("id", key=True),
+    _text("hash"),
+    _text("name"),
+    _text("role"),
+    _text("scope"),
+    _number("created_ms"),
+    _number("expires_ms"),
+    _number("revoked_ms", null=True),
+    _number("used_ms", null=True),
+    sa.UniqueConstraint("hash", name="tokens_hash"),
+)
+
+idempotency = _table(
+    "idempotency",
+    "operational",
+    _text("key", key=True),
+    _text("digest"),
+    _number("at_ms"),
+    _bytes("answer", null=True),
+)
+
+cursors = _table(
+    "cursors", "operational", _text("name", key=True), _bytes("value"), _number("changed_ms")
+)
+
+workers = _table(
+    "workers",
+    "operational",
+    _text("owner", key=True),
+    _text("kind"),
+    _number("started_ms"),
+    _number("seen_ms"),
+)
+
+# -- projections ---------------------------------------------------------------------------------
+
+files = _table(
+    "files",
+    "projection",
+    _text("stream", key=True),
+    _text("source"),
+    _text("file_id"),
+    _text("name"),
+    _text("folded_name"),
+    _text("project"),
+    _text("state"),
+    _text("current"),
+    _text("result"),
+    _text("recipe"),
+    _number("revision"),
+    _number("opened_ms"),
+    _number("changed_ms"),
+    _bytes("body"),
+    sa.Index("files_changed", "changed_ms", "stream"),
+    sa.Index("files_state", "state", "changed_ms", "stream"),
+    sa.Index("files_file_id", "file_id"),
+    sa.Index("files_name", "folded_name"),
+)
+
+OPEN_JOBS = sa.text("state IN ('ready', 'waiting')")
+OPEN_MESSAGES = sa.text("state IN ('pending', 'waiting', 'unclear')")
+
+jobs = _table(
+    "jobs",
+    "projection",
+    _text("id", key=True),
+    _text("stream"),
+    _text("source"),
+    _text("version"),
+    _text("kind"),
+    _text("name"),
+    _text("recipe"),
+    _text("state"),
+    _number("ordered_ms"),
+    _number("due_ms"),
+    _number("ended_ms"),
+    _number("attempts"),
+    _number("losses"),
+    _number("epoch"),
+    _number("run"),
+    _flag("required"),
+    _flag("asked"),
+    _text("error"),
+    sa.Index("jobs_due", "kind", "due_ms", sqlite_where=OPEN_JOBS, postgresql_where=OPEN_JOBS),
+    sa.Index("jobs_state", "state", "ended_ms"),
+    sa.Index("jobs_stream", "stream"),
+)
+
+messages = _table(
+    "messages",
+    "projection",
+    _text("id", key=True),
+    _text("stream"),
+    _text("source"),
+    _text("destination"),
+    _text("type"),
+    _text("version"),
+    _number("sequence"),
+    _text("state"),
+    _number("ordered_ms"),
+    _number("due_ms"),
+    _number("ended_ms"),
+    _number("attempts"),
+    _number("epoch"),
+    _number("run"),
+    _text("error"),
+    _text("reference"),
+    sa.Index(
+        "messages_due",
+        "destination",
+        "due_ms",
+        sqlite_where=OPEN_MESSAGES,
+        postgresql_where=OPEN_MESSAGES,
+    ),
+    sa.Index("messages_state", "state", "ended_ms"),
+    sa.Index("messages_stream", "stream", "destination", "sequence"),
+)
+
+artifacts = _table(
+    "artifacts",
+    "projection",
+    _text("id", key=True),
+    _text("stream"),
+    _text("name"),
+    _text("sha256"),
+    _number("size_bytes"),
+    _text("media_type"),
+    _text("note"),
+    sa.Index("artifacts_sha256", "sha256"),
+    sa.Index("artifacts_stream", "stream"),
+)
+
+controls = _table(
+    "controls",
+    "projection",
+    _text("what", key=True),
+    _text("reason"),
+    _text("operator"),
+    _number("since_ms"),
+)
+
+PROJECTED_BY_STREAM = (files, jobs, messages, artifacts)
+APPEND_ONLY = (events, positions)
+
+
+def of_class(kind: TableClass) -> tuple[sa.Table, ...]:
+    """The tables of one class."""
+    return tuple(t for t in metadata.sorted_tables if t.info["class"] == kind)
