@@ -8,7 +8,6 @@ they read as "". Times are integers: ``_ms`` milliseconds, ``_us`` microseconds 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from functools import cache
 from typing import Any, ClassVar, Literal
 
 from domain.work import JobKind
@@ -380,7 +379,13 @@ FileEvent = (
 )
 
 
-@cache
+_private: dict[str, tuple[str, ...]] = {}
+
+
 def private_fields(kind: type[Event]) -> tuple[str, ...]:
     """The names of the fields of this kind of event that can be erased."""
-    return tuple(f.name for f in fields(kind) if f.metadata.get("private"))
+    found = _private.get(kind.__name__)
+    if found is None:
+        found = tuple(f.name for f in fields(kind) if f.metadata.get("private"))
+        _private[kind.__name__] = found
+    return found

@@ -58,7 +58,7 @@ def encode_event(event: Event, *, stream: str, revision: int, cause: Cause, salt
         private["reason_of_cause"] = cause.reason
     if cause.operator:
         private["operator"] = cause.operator
-    body = {
+    body: dict[str, Any] = {
         "cause": {"kind": cause.kind, "id": cause.id},
         "data": data,
         "private": {name: chain.commitment(salt, name, v) for name, v in private.items()},

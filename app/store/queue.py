@@ -114,11 +114,11 @@ def next_due_ms(connection: sa.Connection) -> int | None:
 def running(connection: sa.Connection) -> Mapping[str, int]:
     """How many leases each scope has."""
     query = sa.select(t.leases.c.scope, sa.func.count()).group_by(t.leases.c.scope)
-    return {scope: count for scope, count in connection.execute(query)}
+    return {row[0]: row[1] for row in connection.execute(query)}
 
 
 def waits(connection: sa.Connection, now_ms: int) -> dict[str, int]:
     """The scopes that were asked to wait, and until when."""
     query = sa.select(t.not_before.c.scope, t.not_before.c.until_ms)
     rows = connection.execute(query.where(t.not_before.c.until_ms > now_ms))
-    return {scope: until_ms for scope, until_ms in rows}
+    return {row.scope: row.until_ms for row in rows}

@@ -1,0 +1,393 @@
+"""One batch of requests in one transaction: receipts, states, decisions, rows.
+
+The order matters: streams are locked before the first write, receipts decide who came first,
+states are read after the locks, and every multi-row write is sorted by key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import sqlalchemy as sa
+
+from app.clock import Dice
+from app.ledger.book import Book
+from app.ledger.gathered import Gathered
+from app.ledger.requests import (
+    Accept,
+    Accepted,
+    Answer,
+    Conflicted,
+    Control,
+    Finish,
+    Note,
+    Order,
+    Recorded,
+    Repeated,
+    Request,
+)
+from app.ledger.writing import write
+from app.store import deliveries, event_log, leases, projections, receipts
+from app.store import tables as t
+from app.store.codec import encode_event
+from app.store.deliveries import Delivery
+from app.store.numbers import Numbers
+from app.store.receipts import Receipt
+from domain.commands import AnyFileCommand, Cause, Lost, Refusal, RetryJob
+from domain.decider import decide, fold
+from domain.events import EventIgnored, FileErased, VersionReported
+from domain.installation import (
+    ConflictResolved,
+    DeliveryQuarantined,
+    Paused,
+    RecipeDefined,
+    Resumed,
+)
+from domain.recipes import from_canonical
+from domain.states import File
+
+Unit = tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What every batch of a Ledger shares."""
+
+    book: Book
+    numbers: Numbers
+    dice: Dice
+
+
+class Batch:
+    """Decides a sequence of units on one connection; writes nothing until ``write``."""
+
+    def __init__(self, connection: sa.Connection, setting: Setting, now_ms: int) -> None:
+        self._connection = connection
+        self._setting = setting
+        self._now_ms = now_ms
+        self._before: dict[str, File] = {}
+        self._files: dict[str, File] = {}
+        self._revisions: dict[str, int] = {}
+        self._receipts: dict[str, Receipt] = {}
+        self._fresh: set[str] = set()
+        self._leases: dict[str, leases.Lease] = {}
+        self._flying: dict[str, frozenset[str]] = {}
+        self._gathered = Gathered(now_ms)
+        self._numbers: list[int] = []
+
+    def run(self, units: Sequence[Unit]) -> list[tuple[Answer, ...]]:
+        """Decide and write; the answers are true once the transaction has been committed."""
+        requests = [request for unit in units for request in unit]
+        self._receive([r for r in requests if isinstance(r, Accept)])
+        self._load(requests)
+        answers = [tuple(self._answers(unit)) for unit in units]
+        self._write()
+        return answers
+
+    # -- before the decisions ---------------------------------------------------------------------
+
+    def _receive(self, accepts: Sequence[Accept]) -> None:
+        """Insert the receipts; who is not the first reads what the first was answered."""
+        first: dict[str, Accept] = {}
+        for accept in accepts:
+            first.setdefault(accept.event, accept)
+        numbers = self._take(2 * len(first))
+        drafts = {
+            event: self._receipt(accept, numbers.pop(), numbers.pop())
+            for event, accept in first.items()
+        }
+        self._fresh = set(receipts.insert(self._connection, drafts.values()))
+        known = [event for event in first if event not in self._fresh]
+        self._receipts = drafts | receipts.find(self._connection, known) if known else drafts
+
+    def _receipt(self, accept: Accept, number: int, payload: int) -> Receipt:
+        return Receipt(
+            event=accept.event,
+            id=number,
+            source=accept.source,
+            stream=accept.stream,
+            verdict="accepted",
+            digest=accept.digest,
+            comparison=accept.compare(accept.rule),
+            rule=accept.rule,
+            accepted_ms=self._now_ms,
+            type=accept.type,
+            event_id=accept.event_id,
+            delivery_id=accept.delivery_id,
+            key_id=accept.key_id,
+            payload=payload if accept.body is not None else 0,
+        )
+
+    def _load(self, requests: Iterable[Request]) -> None:
+        streams = {s for r in requests if (s := _file_stream(r))}
+        if streams:
+            self._files = projections.load(self._connection, streams)
+            self._before = dict(self._files)
+            known = [s for s in streams if self._files[s].revision]
+            self._flying = leases.in_flight(self._connection, known) if known else {}
+        works = [_work(r) for r in requests if isinstance(r, Finish)]
+        self._leases = leases.of(self._connection, works) if works else {}
+
+    def _take(self, count: int) -> list[int]:
+        return self._setting.numbers.take(self._connection, count) if count else []
+
+    # -- decisions --------------------------------------------------------------------------------
+
+    def _answers(self, unit: Unit) -> Iterable[Answer]:
+        for request in unit:
+            answer = self._answer(request)
+            yield answer
+            if isinstance(answer, Refusal):
+                return
+
+    def _answer(self, request: Request) -> Answer:
+        match request:
+            case Accept():
+                return self._accept(request)
+            case Finish():
+                return self._finish(request)
+            case Order(command=command):
+                return self._decide(command)
+            case Control():
+                return self._control(request)
+            case Note(delivery=delivery, body=body):
+                self._note(delivery, body)
+                return Recorded()
+            case _:
+                assert_never(request)
+
+    def _accept(self, accept: Accept) -> Answer:
+        receipt = self._receipts[accept.event]
+        if accept.event not in self._fresh:
+            return self._known(accept, receipt)
+        self._fresh.discard(accept.event)
+        if receipt.payload:
+            self._gathered.payloads.append((receipt.payload, accept.body, self._now_ms))
+        if accept.control is not None:
+            self._append(accept.control, self._caused(accept), f"source:{accept.source}")
+        if accept.command is None:
+            return Accepted(receipt)
+        recorded = self._decide(replace(accept.command, cause=self._caused(accept)))
+        receipt = replace(receipt, verdict=_verdict(recorded))
+        self._receipts[accept.event] = receipt
+        if receipt.verdict != "accepted":
+            self._gathered.verdicts[accept.event] = receipt.verdict
+        return Accepted(receipt)
+
+    def _caused(self, accept: Accept) -> Cause:
+        return replace(accept.cause, id=self._receipts[accept.event].name)
+
+    def _known(self, accept: Accept, receipt: Receipt) -> Answer:
+        if accept.compare(receipt.rule) != receipt.comparison:
+            return self._conflict(accept, receipt)
+        self._note(_delivery(accept, "duplicate"), None)
+        if accept.retries_failed and accept.command is not None:
+            self._retry_failed(accept)
+        return Repeated(receipt)
+
+    def _conflict(self, accept: Accept, receipt: Receipt) -> Answer:
+        """Quarantine other bytes under a known event id, once."""
+        is_known = deliveries.is_quarantined(self._connection, accept.event, accept.digest)
+        mine = [d for _, d in self._gathered.deliveries if d.verdict == "conflict"]
+        is_known = is_known or any(
+            (d.event, d.digest) == (accept.event, accept.digest) for d in mine
+        )
+        if not is_known:
+            number = self._note(_delivery(accept, "conflict"), accept.body)
+            event = DeliveryQuarantined(
+                at_ms=self._now_ms,
+                source=accept.source,
+                event=accept.event,
+                delivery=str(number),
+                first_digest=receipt.digest,
+                other_digest=accept.digest,
+            )
+            self._append(event, Cause("delivery", str(number)), f"source:{accept.source}")
+        return Conflicted(receipt, accept.digest)
+
+    def _retry_failed(self, accept: Accept) -> None:
+        file = self._files[accept.stream]
+        failed = {
+            job
+            for version in file.versions.values()
+            if version.event == accept.event and version.phase == "failed"
+            for job in version.jobs
+        }
+        for job_id in failed:
+            if file.jobs[job_id].phase == "dead":
+                cause = Cause("delivery", self._receipts[accept.event].name)
+                self._decide(RetryJob(stream=accept.stream, cause=cause, job=job_id))
+
+    def _finish(self, finish: Finish) -> Answer:
+        command = finish.command
+        lease = self._leases.pop(_work(finish), None)
+        if lease is None or (lease.incarnation, lease.epoch) != (
+            finish.incarnation,
+            command.epoch,
+        ):
+            return Refusal("stale", "the lease is another's or has ended")
+        is_lapse = isinstance(command.outcome, Lost)
+        if is_lapse and lease.until_ms >= self._now_ms:
+            return Refusal("conflict", "the lease was renewed")
+        self._gathered.ended.append(lease)
+        self._gathered.closed.append((lease, finish))
+        flying = self._flying.get(command.stream, frozenset())
+        self._flying[command.stream] = flying - {lease.id}
+        return self._decide(command)
+
+    def _decide(self, command: AnyFileCommand) -> Answer:
+        setting = self._setting
+        context = setting.book.context(
+            now_ms=self._now_ms,
+            salt=setting.dice.salt(),
+            jitter=setting.dice.jitter(),
+            in_flight=self._flying.get(command.stream, frozenset()),
+        )
+        file = self._files[command.stream]
+        decision = decide(file, command, context)
+        if isinstance(decision, Refusal):
+            return decision
+        for revision, event in enumerate(decision.events, start=file.revision + 1):
+            self._store(event, command.cause, command.stream, revision)
+            if isinstance(event, FileErased):
+                self._gathered.erased[command.stream] = revision
+        self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
+        self._files[command.stream] = fold(decision.events, file)
+        return Recorded(decision.events)
+
+    def _control(self, control: Control) -> Answer:
+        event = control.event
+        controls = t.controls
+        match event:
+            case Paused(what=what) if self._is_paused(what):
+                return Refusal("nothing-to-do", f"{what} is paused already")
+            case Resumed(what=what) if not self._is_paused(what):
+                return Refusal("nothing-to-do", f"{what} is not paused")
+            case RecipeDefined(digest=digest) if self._is_pinned(digest):
+                return Recorded()
+            case Paused(what=what):
+                projections.upsert(self._connection, controls, [_pause_row(what, control)])
+            case Resumed(what=what):
+                self._connection.execute(controls.delete().where(controls.c.what == what))
+            case RecipeDefined(digest=digest, form=form):
+                pinned = {"digest": digest, "form": form.encode()}
+                projections.upsert(self._connection, t.recipes, [pinned])
+                self._setting.book.recipes[digest] = from_canonical(form.encode())
+            case ConflictResolved(delivery=delivery):
+                rows = t.deliveries.c.id == int(delivery)
+                settled = t.deliveries.update().where(rows, t.deliveries.c.settled == "")
+                if not self._connection.execute(settled.values(settled=event.outcome)).rowcount:
+                    return Refusal("conflict", "the conflict is settled already, or is none")
+            case _:
+                pass
+        self._append(event, control.cause, control.stream)
+        return Recorded((event,))
+
+    def _is_pinned(self, digest: str) -> bool:
+        query = sa.select(t.recipes.c.digest).where(t.recipes.c.digest == digest)
+        return self._connection.execute(query).first() is not None
+
+    def _is_paused(self, what: str) -> bool:
+        query = sa.select(t.controls.c.what).where(t.controls.c.what == what)
+        return self._connection.execute(query).first() is not None
+
+    # -- what is going to be written --------------------------------------------------------------
+
+    def _append(self, event: object, cause: Cause, stream: str) -> None:
+        last = self._revisions.get(stream)
+        if last is None:
+            last = event_log.last_revision(self._connection, stream)
+        self._revisions[stream] = last + 1
+        self._store(event, cause, stream, last + 1)
+
+    def _store(self, event: object, cause: Cause, stream: str, revision: int) -> None:
+        self._gathered.stored.append(
+            encode_event(
+                event,  # type: ignore[arg-type]
+                stream=stream,
+                revision=revision,
+                cause=cause,
+                salt=self._setting.dice.salt(),
+            )
+        )
+
+    def _note(self, delivery: Delivery, body: bytes | None) -> int:
+        number, payload = self._take(2)
+        if body is not None:
+            self._gathered.payloads.append((payload, body, self._now_ms))
+            delivery = replace(delivery, payload=payload)
+        self._gathered.deliveries.append((number, delivery))
+        return number
+
+    def _write(self) -> None:
+        self._numbers = self._take(len(self._gathered.stored))
+        write(self._connection, self._gathered, self._numbers)
+        projections.write(
+            self._connection,
+            [
+                projections.Change(stream, self._before[stream], file)
+                for stream, file in self._files.items()
+                if file.revision != self._before[stream].revision
+            ],
+        )
+
+    def place(self, head: event_log.Head) -> event_log.Head:
+        """Give the batch's events their positions behind this head; gives the new one."""
+        bodies = [stored.body for stored in self._gathered.stored]
+        return event_log.place(
+            self._connection, head, list(zip(self._numbers, bodies, strict=True))
+        )
+
+
+def _file_stream(request: Request) -> str:
+    match request:
+        case Accept(command=command):
+            return command.stream if command is not None else ""
+        case Finish(command=command) | Order(command=command):
+            return command.stream
+        case Control() | Note():
+            return ""
+        case _:
+            assert_never(request)
+
+
+def _work(finish: Finish) -> str:
+    command = finish.command
+    return command.job if hasattr(command, "job") else command.message
+
+
+def _pause_row(what: str, control: Control) -> projections.Row:
+    reason = getattr(control.event, "reason", "") or control.cause.reason
+    since_ms = control.event.at_ms
+    return {
+        "what": what,
+        "reason": reason,
+        "operator": control.cause.operator,
+        "since_ms": since_ms,
+    }
+
+
+def _verdict(answer: Answer) -> str:
+    if not isinstance(answer, Recorded) or not answer.events:
+        return "ignored"
+    first = answer.events[0]
+    if isinstance(first, EventIgnored):
+        return "ignored"
+    if isinstance(first, VersionReported) and first.verdict in {"stale", "ignored"}:
+        return first.verdict
+    return "accepted"
+
+
+def _delivery(accept: Accept, verdict: deliveries.Verdict) -> Delivery:
+    return Delivery(
+        source=accept.source,
+        verdict=verdict,
+        received_ms=accept.received_ms,
+        event=accept.event,
+        event_id=accept.event_id,
+        delivery_id=accept.delivery_id,
+        digest=accept.digest,
+        key_id=accept.key_id,
+    )

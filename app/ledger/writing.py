@@ -1,0 +1,79 @@
+"""The rows of a batch, table by table, each in one statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import sqlalchemy as sa
+
+from app.ledger.gathered import Gathered
+from app.store import deliveries, erasure, event_log, leases
+from app.store import tables as t
+
+
+def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int]) -> None:
+    """Write all that was gathered but the projections."""
+    event_log.append(connection, list(zip(numbers, gathered.stored, strict=True)))
+    _insert(
+        connection,
+        t.payloads,
+        [
+            {"id": number, "received_ms": at_ms, "body": body}
+            for number, body, at_ms in gathered.payloads
+        ],
+    )
+    _insert(
+        connection,
+        t.bodies,
+        [
+            {"message": body.message, "made_ms": at_ms, "salt": body.salt, "data": body.data}
+            for body, at_ms in gathered.bodies
+        ],
+    )
+    deliveries.insert(connection, gathered.deliveries)
+    _mark_verdicts(connection, gathered)
+    leases.end(connection, gathered.ended)
+    _close_attempts(connection, gathered)
+    for stream, revision in gathered.erased.items():
+        erasure.erase(connection, stream, before_revision=revision)
+
+
+def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+    if rows:
+        connection.execute(table.insert(), rows)
+
+
+def _mark_verdicts(connection: sa.Connection, gathered: Gathered) -> None:
+    if gathered.verdicts:
+        connection.execute(
+            t.receipts.update()
+            .where(t.receipts.c.event == sa.bindparam("of_event"))
+            .values(verdict=sa.bindparam("to_verdict")),
+            [{"of_event": e, "to_verdict": v} for e, v in gathered.verdicts.items()],
+        )
+
+
+def _close_attempts(connection: sa.Connection, gathered: Gathered) -> None:
+    if gathered.closed:
+        connection.execute(
+            t.attempts.update()
+            .where(t.attempts.c.work == sa.bindparam("of_work"))
+            .where(t.attempts.c.epoch == sa.bindparam("of_epoch"))
+            .values(
+                ended_ms=sa.bindparam("at"),
+                outcome=sa.bindparam("how"),
+                error=sa.bindparam("why"),
+                exchange=sa.bindparam("what"),
+            ),
+            [
+                {
+                    "of_work": lease.id,
+                    "of_epoch": lease.epoch,
+                    "at": gathered.now_ms,
+                    "how": finish.outcome,
+                    "why": finish.error,
+                    "what": finish.exchange,
+                }
+                for lease, finish in gathered.closed
+            ],
+        )
