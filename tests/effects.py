@@ -24,12 +24,9 @@ def tools_in(
     """Tools whose blobs and scratch lie in this folder."""
     scratch = folder / "scratch"
     scratch.mkdir(exist_ok=True)
-    http = Outbound(clock=SystemClock(), user_agent="Laufzettel/1.0", resolver=resolver)
-    try:
-        blobs = open_blobs(f"file:{folder / 'blobs'}")
+    blobs = open_blobs(f"file:{folder / 'blobs'}")
+    with Outbound(clock=SystemClock(), user_agent="Laufzettel/1.0", resolver=resolver) as http:
         yield Tools(http, blobs, scratch, SystemClock(), progress)
-    finally:
-        http.close()
 
 
 def download_job(url: str, *hosts: str, attempt: int = 1, **fields: Any) -> DownloadJob:

@@ -110,10 +110,10 @@ class Server:
     requests: list[Received] = field(default_factory=list)
     connections: int = 0
     closing: threading.Event = field(default_factory=threading.Event)
+    port: int = 0
 
-    @property
-    def port(self) -> int:
-        return int(self.sock.getsockname()[1])
+    def __post_init__(self) -> None:
+        self.port = int(self.sock.getsockname()[1])
 
     @property
     def host(self) -> str:
@@ -133,13 +133,14 @@ class Server:
 
     def _serve(self, sock: socket.socket) -> None:
         # A client that goes away in the middle is what many of the cases are about.
-        with suppress(OSError), sock:
-            if self.tls is not None:
-                sock = self.tls.wrap_socket(sock, server_side=True)
-            peer = Peer(sock, self.closing)
+        with suppress(OSError), sock, self._wrapped(sock) as wrapped:
+            peer = Peer(wrapped, self.closing)
             while (request := peer.receive()) is not None:
                 self.requests.append(request)
                 self.handler(request, peer)
+
+    def _wrapped(self, sock: socket.socket) -> socket.socket:
+        return self.tls.wrap_socket(sock, server_side=True) if self.tls else sock
 
 
 @contextmanager

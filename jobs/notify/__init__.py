@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from jobs.notify.ask import ask
+from jobs.notify.configured import settings_of, target_of
 from jobs.notify.send import notify
-from jobs.notify.signing import signed_v1
+from jobs.notify.signing import signer
 from jobs.notify.values import Attempt, Delivered, NotifyJob, NotifyOutcome, NotifySettings
 
 __all__ = [
@@ -15,5 +16,7 @@ __all__ = [
     "NotifySettings",
     "ask",
     "notify",
-    "signed_v1",
+    "settings_of",
+    "signer",
+    "target_of",
 ]

@@ -71,16 +71,16 @@ def _exchanged(
 
 
 def _headers(job: NotifyJob, proof: tuple[Header, ...], at: datetime) -> tuple[Header, ...]:
-    settings, at_s = job.destination, int(at.timestamp())
+    settings = job.destination
     own: list[Header] = [
         ("content-type", job.content_type),
         ("webhook-id", job.message_id),
-        ("webhook-timestamp", str(at_s)),
+        ("webhook-timestamp", str(int(at.timestamp()))),
         ("idempotency-key", job.message_id),
         ("accept-encoding", "identity"),
     ]
     if settings.sign is not None:
-        own.append(("webhook-signature", settings.sign(job.message_id, at_s, job.body)))
+        own.append(("webhook-signature", settings.sign(job.message_id, at, job.body)))
     # What the protocol promises cannot be replaced by a destination's own headers.
     taken = {name for name, _ in own} | {"host", "content-length", "transfer-encoding"}
     added = [(n, v) for n, v in (*settings.headers, *proof) if n.lower() not in taken]

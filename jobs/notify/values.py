@@ -10,8 +10,8 @@ from domain.outcomes import Again, Dead, Done, Unclear
 from jobs.outbound import Fixed
 from jobs.tools import Credentials, Header, Target
 
-# (webhook-id, unix seconds, body) to the value of webhook-signature.
-Sign = Callable[[str, int, bytes], str]
+# (webhook-id, time, body) to the value of webhook-signature.
+Sign = Callable[[str, datetime, bytes], str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from jobs.outbound.addresses import Resolver, host_and_port, is_named, parse, refusal, shown
+from jobs.outbound.addresses import (
+    Resolver,
+    host_and_port,
+    is_named,
+    named_host,
+    parse,
+    refusal,
+    shown,
+)
 from jobs.outbound.client import Outbound
-from jobs.outbound.credentials import ClientCredentials, Fixed, Grant
+from jobs.outbound.credentials import ClientCredentials, Fixed, Grant, credentials_of
 
 __all__ = [
     "ClientCredentials",
@@ -12,8 +20,10 @@ __all__ = [
     "Grant",
     "Outbound",
     "Resolver",
+    "credentials_of",
     "host_and_port",
     "is_named",
+    "named_host",
     "parse",
     "refusal",
     "shown",

@@ -56,6 +56,15 @@ def host_and_port(url: httpx.URL) -> tuple[str, int]:
     return url.host.lower().rstrip("."), url.port or _DEFAULT_PORTS.get(url.scheme, 0)
 
 
+def named_host(url: str) -> str:
+    """Host and port as lists of hosts spell them; "" if the address is not valid."""
+    parsed = parse(url)
+    if isinstance(parsed, AddressRefused):
+        return ""
+    host, port = host_and_port(parsed)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def is_named(host: str, port: int, entries: tuple[str, ...]) -> bool:
     """Whether "host" or "host:port" is among the entries."""
     spelled = f"[{host}]" if ":" in host else host

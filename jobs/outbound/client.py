@@ -6,6 +6,7 @@ import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Self
 
 import certifi
 import httpcore
@@ -99,6 +100,12 @@ class Outbound:
             finally:
                 if isinstance(opened, _Answer):
                     opened.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Close all idle connections."""

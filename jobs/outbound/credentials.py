@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from base64 import b64encode
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from urllib.parse import quote_plus, urlencode
 
 from app.clock import Clock
+from app.config import Auth, Basic, Bearer, HeaderAuth, OAuth2
+from jobs.outbound.addresses import named_host
 from jobs.tools import Header, Http, Limits, Request, SignInFailed, Target, Trouble, Whole
 
 _ANSWER_BYTES = 65_536
@@ -43,6 +45,29 @@ class Grant:
     client_secret: str = field(repr=False)
     scope: str = ""
     target: Target = field(default_factory=Target)
+
+
+def credentials_of(
+    auth: Auth | None, *, http: Http, clock: Clock, target: Target
+) -> Fixed | ClientCredentials:
+    """What the configuration's ``auth`` means; ``target`` gives the ways of a token request.
+
+    A token service may be private without being listed: its address is the operator's own.
+    """
+    match auth:
+        case None:
+            return Fixed()
+        case Bearer(token):
+            return Fixed((("authorization", f"Bearer {token.reveal()}"),))
+        case Basic(user, password):
+            pair = b64encode(f"{user}:{password.reveal()}".encode()).decode()
+            return Fixed((("authorization", f"Basic {pair}"),))
+        case HeaderAuth(name, value):
+            return Fixed(((name.lower(), value.reveal()),))
+        case OAuth2(token_url, client_id, client_secret, scope):
+            target = replace(target, private_hosts=(named_host(token_url),))
+            grant = Grant(token_url, client_id, client_secret.reveal(), scope, target)
+            return ClientCredentials(grant, http=http, clock=clock)
 
 
 class ClientCredentials:
