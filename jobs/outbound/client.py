@@ -48,7 +48,9 @@ from jobs.tools import (
 )
 
 _IDLE_CONNECTIONS = 20
-_IDLE_S = 30.0
+# Shorter than the patience of usual servers (5 s): a connection that they close while we send on
+# it leaves a message unclear that never arrived.
+_IDLE_S = 4.0
 # What an exchange may raise: each is turned into a value at the edge of this module.
 _FAILURES = (
     httpcore.TimeoutException,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -366,12 +367,17 @@ def test_asking_a_receiver_tells_the_three_answers_apart(tools: Tools) -> None:
 
 
 def test_connections_are_used_again_and_a_closed_one_costs_no_message(tools: Tools) -> None:
+    closed = threading.Event()
+
     def closing(request: Received, peer: Peer) -> None:
         peer.respond(200)
         peer.close()
+        closed.set()
 
     with serving(in_turn(answering(200), answering(200), closing, answering(200))) as server:
         job: NotifyJob = notify_job(server.url())
-        outcomes = [notify(job, tools)[1] for _ in range(5)]
+        outcomes = [notify(job, tools)[1] for _ in range(3)]
+        assert closed.wait(10)
+        outcomes += [notify(job, tools)[1] for _ in range(2)]
     assert outcomes == [Done(Delivered())] * 5
     assert server.connections == 2
