@@ -24,6 +24,8 @@ POINTS = (
     "ledger.commit.before",
     "ledger.commit.after",
     "ledger.commit.answer_lost",
+    "sequencer.commit.before",
+    "sequencer.commit.after",
     "runner.claim.after",
     "runner.finish.before",
     "runner.finish.after",

@@ -18,17 +18,17 @@ import sqlalchemy as sa
 import structlog
 
 from app.clock import Clock, Dice
-from app.ledger.batch import Batch, Setting, Unit
+from app.ledger.batch import Batch, Setting, Unit, streams_of
 from app.ledger.book import Book
 from app.ledger.requests import Answer, Finish, Request
+from app.ledger.writers import OwnedWriter, SharedWriter, Writer
 from app.points import point
-from app.store import event_log
-from app.store.engine import Store, translated
+from app.store.engine import Store, is_lost, is_transient, translated
 from app.store.errors import StoreError, StoreUnavailableError
-from app.store.numbers import OwnedNumbers
 
 MOST_UNITS = 256
 LONGEST_QUEUE = 2048
+MOST_TRIES = 5
 
 T = TypeVar("T")
 log = structlog.get_logger(__name__)
@@ -73,8 +73,8 @@ class Ledger:
         self._is_open = False
         self._thread = threading.Thread(target=self._work, name="ledger", daemon=True)
         self._connection: sa.Connection | None = None
-        self._setting: Setting | None = None
-        self._head = event_log.Head(0, b"")
+        is_owned = store.backend == "sqlite"
+        self._writer: Writer = OwnedWriter(clock) if is_owned else SharedWriter(dice)
 
     def start(self) -> None:
         """Begin to take requests; raises ``StoreUnavailableError`` if the store cannot be read."""
@@ -108,12 +108,20 @@ class Ledger:
     def operate(self, operation: Callable[[sa.Connection, int], T]) -> T:
         """Run an operational write in the next transaction and wait for it.
 
-        The operation gets the connection and the time in milliseconds. It may be run again.
+        The operation gets the connection and the time in milliseconds, on the database's clock
+        where there are several processes. It may be run again.
         """
+        if self._store.backend != "sqlite":
+            return self._operate_apart(operation)
         entry = _Entry(Future(), operation=operation)
         self._enter(entry, is_urgent=True)
         result: T = entry.future.result()
         return result
+
+    def _operate_apart(self, operation: Callable[[sa.Connection, int], T]) -> T:
+        """On PostgreSQL: at once, on a connection of its own."""
+        with translated(), self._store.writing.begin() as connection:
+            return operation(connection, self._writer.begin(connection, ()))
 
     @property
     def waiting(self) -> int:
@@ -156,7 +164,7 @@ class Ledger:
         """Commit the entries together; a defect or bad data in one must not hurt the others."""
         try:
             with translated():
-                results = self._transact(entries)
+                results = self._persist(entries)
         except StoreError as error:
             self._lost(entries, error)
         except Exception as error:
@@ -170,29 +178,47 @@ class Ledger:
         else:
             self._answer(entries, results)
 
+    def _persist(self, entries: Sequence[_Entry]) -> list[Any]:
+        """Transact, again after a deadlock, and find out what became of a lost commit."""
+        for _ in range(MOST_TRIES - 1):
+            try:
+                return self._transact(entries)
+            except sa.exc.DBAPIError as error:
+                if not is_transient(error):
+                    raise
+        return self._transact(entries)
+
     def _transact(self, entries: Sequence[_Entry]) -> list[Any]:
-        connection, setting = self._connected()
-        now_ms = int(self._clock.now().timestamp() * 1000)
+        connection = self._connected()
+        units = [e.unit for e in entries if e.operation is None]
+        streams = {stream for unit in units for r in unit for stream in streams_of(r)}
+        transaction = connection.begin()
+        mark, results = "", []
         try:
-            with connection.begin():
-                results = [
-                    e.operation(connection, now_ms) if e.operation else None for e in entries
-                ]
-                units = [e.unit for e in entries if e.operation is None]
-                batch = Batch(connection, setting, now_ms)
-                answers = iter(batch.run(units))
-                head = batch.place(self._head)
-                point("ledger.commit.before")
-        except BaseException:
+            now_ms = self._writer.begin(connection, streams)
+            done = [e.operation(connection, now_ms) if e.operation else None for e in entries]
+            batch = Batch(connection, Setting(self.book, self._writer.numbers, self._dice), now_ms)
+            answers = iter(batch.run(units))
+            self._writer.place(connection, batch.numbered)
+            mark = self._writer.mark(connection, now_ms)
+            results = [
+                next(answers) if e.operation is None else result
+                for e, result in zip(entries, done, strict=True)
+            ]
+            point("ledger.commit.before")
+            transaction.commit()
+        except BaseException as error:
             # What was counted in memory may be ahead of the database now.
             self._disconnect()
-            raise
-        self._head = head
+            if not (
+                mark
+                and is_lost(error)
+                and self._writer.is_committed(self._connected(), mark, streams)
+            ):
+                raise
+        self._writer.committed()
         point("ledger.commit.after")
-        return [
-            next(answers) if e.operation is None else r
-            for e, r in zip(entries, results, strict=True)
-        ]
+        return results
 
     def _answer(self, entries: Sequence[_Entry], results: Sequence[Any]) -> None:
         point("ledger.commit.answer_lost")
@@ -209,19 +235,15 @@ class Ledger:
 
     # -- the connection ---------------------------------------------------------------------------
 
-    def _connected(self) -> tuple[sa.Connection, Setting]:
-        if self._connection is None or self._setting is None:
-            return self._connect()
-        return self._connection, self._setting
+    def _connected(self) -> sa.Connection:
+        return self._connection or self._connect()
 
-    def _connect(self) -> tuple[sa.Connection, Setting]:
+    def _connect(self) -> sa.Connection:
         connection = self._store.writing.connect()
         with connection.begin():
-            self._head = event_log.head(connection)
-            numbers = OwnedNumbers(connection)
+            self._writer.connected(connection)
         self._connection = connection
-        self._setting = Setting(self.book, numbers, self._dice)
-        return connection, self._setting
+        return connection
 
     def _disconnect(self) -> None:
         connection, self._connection = self._connection, None

@@ -204,7 +204,7 @@ class Batch:
                 first_digest=receipt.digest,
                 other_digest=accept.digest,
             )
-            self._append(event, Cause("delivery", str(number)), f"source:{accept.source}")
+            self._append(event, Cause("delivery", str(number)), accept.event)
         return Conflicted(receipt, accept.digest)
 
     def _retry_failed(self, accept: Accept) -> None:
@@ -333,12 +333,29 @@ class Batch:
             ],
         )
 
-    def place(self, head: event_log.Head) -> event_log.Head:
-        """Give the batch's events their positions behind this head; gives the new one."""
+    @property
+    def numbered(self) -> list[tuple[int, bytes]]:
+        """The events' numbers and bodies, in order: what the chain is made over."""
         bodies = [stored.body for stored in self._gathered.stored]
-        return event_log.place(
-            self._connection, head, list(zip(self._numbers, bodies, strict=True))
-        )
+        return list(zip(self._numbers, bodies, strict=True))
+
+
+def streams_of(request: Request) -> tuple[str, ...]:
+    """Every stream that a request may append to: what must be locked for it."""
+    match request:
+        case Accept(source=source, control=control):
+            # The event's own stream: a conflict is recorded there, and two deliveries of one event
+            # about two files wait for each other.
+            notice = f"source:{source}" if control is not None else ""
+            return tuple(s for s in (_file_stream(request), request.event, notice) if s)
+        case Control(stream=stream):
+            return (stream,)
+        case Finish() | Order():
+            return (_file_stream(request),)
+        case Note():
+            return ()
+        case _:
+            assert_never(request)
 
 
 def _file_stream(request: Request) -> str:

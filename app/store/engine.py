@@ -63,6 +63,16 @@ def translated() -> Iterator[None]:
         raise StoreUnavailableError(_words(error)) from error
 
 
+def is_transient(error: sa.exc.DBAPIError) -> bool:
+    """Whether the same transaction may pass if tried again: a deadlock, a serialization failure."""
+    return getattr(error.orig, "sqlstate", None) in {"40001", "40P01"}
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether the connection broke, so that nobody knows what became of a commit."""
+    return isinstance(error, sa.exc.DBAPIError) and error.connection_invalidated
+
+
 def _words(error: Exception) -> str:
     """The driver's own words, without the statement and its values."""
     origin = getattr(error, "orig", None)

@@ -31,3 +31,16 @@ class OwnedNumbers:
         first = self._last + 1
         self._last += count
         return list(range(first, self._last + 1))
+
+
+class SequenceNumbers:
+    """The numbers of a store with many writers: from a sequence of the database."""
+
+    def take(self, connection: sa.Connection, count: int) -> list[int]:
+        """The next ``count`` numbers; other writers' numbers may lie between them."""
+        if not count:
+            return []
+        return sorted(connection.execute(_TAKE, {"count": count}).scalars())
+
+
+_TAKE = sa.text("SELECT nextval('numbers') FROM generate_series(1, :count)")

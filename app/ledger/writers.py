@@ -1,0 +1,147 @@
+"""What differs between the backends when a batch is written: locks, numbers, order, recovery."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import sqlalchemy as sa
+
+from app.clock import Clock, Dice
+from app.store import event_log
+from app.store import tables as t
+from app.store.numbers import Numbers, OwnedNumbers, SequenceNumbers
+
+LOCK_TIMEOUT_MS = 2000
+STATEMENT_TIMEOUT_MS = 5000
+# Batch ids are looked up within seconds of a lost answer; an hour is far beyond that.
+BATCHES_KEPT_MS = 3_600_000
+
+
+class Writer(Protocol):
+    """How one backend writes a batch."""
+
+    numbers: Numbers
+
+    def connected(self, connection: sa.Connection) -> None:
+        """A new connection was made: read what is counted in memory."""
+        ...
+
+    def begin(self, connection: sa.Connection, streams: Iterable[str]) -> int:
+        """Lock the streams, before the first write; gives the time in milliseconds."""
+        ...
+
+    def place(self, connection: sa.Connection, bodies: Sequence[tuple[int, bytes]]) -> None:
+        """Order the events of the batch in the log, or leave them to the sequencer."""
+        ...
+
+    def mark(self, connection: sa.Connection, now_ms: int) -> str:
+        """Leave a mark by which a commit can be found whose answer is lost; "" for none."""
+        ...
+
+    def committed(self) -> None:
+        """The transaction that ``place`` was called in has been committed."""
+        ...
+
+    def is_committed(self, connection: sa.Connection, mark: str, streams: Iterable[str]) -> bool:
+        """Whether the batch with this mark was committed though nobody answered."""
+        ...
+
+
+class OwnedWriter:
+    """SQLite: one writer, so nothing to lock, and positions and hashes are given inline."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.numbers: Numbers
+        self._clock = clock
+        self._head = event_log.Head(0, b"")
+        self._next = self._head
+
+    def connected(self, connection: sa.Connection) -> None:
+        """Read the head of the log and the highest numbers in use."""
+        self._head = event_log.head(connection)
+        self.numbers = OwnedNumbers(connection)
+
+    def begin(self, _: sa.Connection, __: Iterable[str]) -> int:
+        """The time; the transaction began with the only write lock there is."""
+        return int(self._clock.now().timestamp() * 1000)
+
+    def place(self, connection: sa.Connection, bodies: Sequence[tuple[int, bytes]]) -> None:
+        """Give positions and hashes behind the head."""
+        self._next = event_log.place(connection, self._head, bodies)
+
+    def mark(self, _: sa.Connection, __: int) -> str:
+        """No mark: a commit in this process has an answer or the process is gone."""
+        return ""
+
+    def committed(self) -> None:
+        """The head has moved."""
+        self._head = self._next
+
+    def is_committed(self, _: sa.Connection, __: str, ___: Iterable[str]) -> bool:
+        """Never in doubt."""
+        return False
+
+
+class SharedWriter:
+    """PostgreSQL: streams are locked by advisory locks, the sequencer gives the positions.
+
+    The locks are taken in a statement of their own, before the transaction has an xid. So of two
+    transactions that share a stream the later one gets its xid after the earlier one committed:
+    per stream the order of xids is the order of commits, which the sequencer relies on.
+    """
+
+    def __init__(self, dice: Dice) -> None:
+        self.numbers: Numbers = SequenceNumbers()
+        self._dice = dice
+
+    def connected(self, connection: sa.Connection) -> None:
+        """Nothing is counted in memory."""
+
+    def begin(self, connection: sa.Connection, streams: Iterable[str]) -> int:
+        """Bound the waits, lock the streams in the order of their keys, ask for the time."""
+        connection.exec_driver_sql(
+            f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS};"
+            f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"
+        )
+        keys = sorted({lock_key(stream) for stream in streams})
+        # One array in order: two batches that share two streams would otherwise wait in a circle.
+        connection.execute(_LOCK, {"keys": keys})
+        return int(connection.execute(_NOW).scalar_one())
+
+    def place(self, connection: sa.Connection, bodies: Sequence[tuple[int, bytes]]) -> None:
+        """Hand the events to the sequencer, with the transaction's xid."""
+        if bodies:
+            connection.execute(_UNSEQUENCED, {"events": [number for number, _ in bodies]})
+
+    def mark(self, connection: sa.Connection, now_ms: int) -> str:
+        """A row under a fresh id: it is there exactly if the commit was."""
+        mark = self._dice.salt().hex()
+        connection.execute(t.batches.insert().values(id=mark, at_ms=now_ms, outcomes=b""))
+        old = t.batches.c.at_ms < now_ms - BATCHES_KEPT_MS
+        connection.execute(t.batches.delete().where(old))
+        return mark
+
+    def committed(self) -> None:
+        """Nothing is counted in memory."""
+
+    def is_committed(self, connection: sa.Connection, mark: str, streams: Iterable[str]) -> bool:
+        """Look the mark up, behind the same locks: the lost transaction has ended then."""
+        with connection.begin():
+            self.begin(connection, streams)
+            query = sa.select(t.batches.c.id).where(t.batches.c.id == mark)
+            return connection.execute(query).first() is not None
+
+
+def lock_key(stream: str) -> int:
+    """The advisory lock of a stream: the first 63 bits of its SHA-256."""
+    return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "big") >> 1
+
+
+_NOW = sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(k) FROM unnest(CAST(:keys AS bigint[])) AS k")
+_UNSEQUENCED = sa.text(
+    "INSERT INTO unsequenced (event, xid) "
+    "SELECT e, pg_current_xact_id() FROM unnest(CAST(:events AS bigint[])) AS e"
+)
