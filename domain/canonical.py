@@ -7,6 +7,7 @@ while 9007199254740993 and ...992, which are equal as doubles, are not.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Iterable
@@ -124,11 +125,20 @@ def _refuse_fractions(value: object) -> None:
 
 def pointer(value: JsonValue, path: str) -> JsonValue | Absent:
     """What a JSON Pointer (RFC 6901) leads to, or ``ABSENT``."""
+    return follow(value, tokens(path))
+
+
+def follow(value: JsonValue, steps: tuple[str, ...]) -> JsonValue | Absent:
+    """The same for a pointer that was taken apart before."""
     found: JsonValue | Absent = value
-    for token in tokens(path):
-        if found is ABSENT:
+    for step in steps:
+        if isinstance(found, dict):
+            found = found.get(step, ABSENT)
+        elif isinstance(found, list):
+            index = _index(step)
+            found = ABSENT if index is None or index >= len(found) else found[index]
+        else:
             return ABSENT
-        found = _member(found, token)
     return found
 
 
@@ -139,6 +149,7 @@ def without(value: JsonValue, pointers: Iterable[str]) -> JsonValue:
     return value
 
 
+@functools.lru_cache(maxsize=1024)
 def tokens(path: str) -> tuple[str, ...]:
     """The unescaped steps of a JSON Pointer; ``ValueError`` if it is none."""
     if not path:
@@ -146,14 +157,6 @@ def tokens(path: str) -> tuple[str, ...]:
     if not path.startswith("/"):
         raise ValueError("a JSON Pointer begins with a slash")
     return tuple(step.replace("~1", "/").replace("~0", "~") for step in path[1:].split("/"))
-
-
-def _member(value: JsonValue | Absent, token: str) -> JsonValue | Absent:
-    if isinstance(value, dict):
-        return value.get(token, ABSENT)
-    if isinstance(value, list) and (index := _index(token)) is not None and index < len(value):
-        return value[index]
-    return ABSENT
 
 
 def _index(token: str) -> int | None:

@@ -95,6 +95,7 @@ class Scheme:
     split at ``separator`` (if any) and only entries that begin with ``prefix`` count.
     ``public_prefix`` labels Ed25519 entries, which only public keys verify. ``content`` stands
     in for ``signed`` where a template cannot say it; ``required`` are headers with fixed values.
+    ``headers`` are the names of all headers that have a part in it.
     ``is_paired``: where as many signatures as keys came, each belongs to its own key.
     """
 
@@ -113,10 +114,14 @@ class Scheme:
     content: Content | None = None
     is_paired: bool = False
     parts: tuple[tuple[str, str], ...] = field(init=False, repr=False, default=())
+    headers: frozenset[str] = field(init=False, repr=False, default=frozenset())
 
     def __post_init__(self) -> None:
         """Compile the template once."""
         object.__setattr__(self, "parts", _compiled(self.signed))
+        places = [text.partition(":") for text in (*self.places, *placeholders(self.signed))]
+        names = frozenset(name.lower() for kind, _, name in places if kind == "header")
+        object.__setattr__(self, "headers", names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,3 +201,16 @@ def raw(text: str) -> bytes:
         return text.encode("latin-1")
     except UnicodeEncodeError:
         return text.encode()
+
+
+STANDARD_SCHEME = Scheme(
+    signed="{header:webhook-id}.{header:webhook-timestamp}.{body}",
+    places=("header:webhook-signature",),
+    key_form="base64",
+    key_prefix=SECRET_PREFIX,
+    encoding="base64",
+    prefix="v1,",
+    separator=" ",
+    public_prefix="v1a,",
+    clock=Clock(header="webhook-timestamp", form="unix"),
+)

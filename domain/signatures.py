@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from domain import instants
 from domain.schemes import (
     NO_PRIMITIVES,
+    STANDARD_SCHEME,
     Clock,
     InvalidSecret,
     Key,
@@ -28,6 +29,7 @@ from domain.schemes import (
 
 __all__ = [
     "NO_PRIMITIVES",
+    "STANDARD_SCHEME",
     "Clock",
     "InvalidSecret",
     "Key",
@@ -39,6 +41,7 @@ __all__ = [
     "Verified",
     "load_key",
     "sign",
+    "standard_headers",
     "verify",
 ]
 
@@ -306,6 +309,21 @@ def sign(
     return Signed((*added, *headers), query)
 
 
+def standard_headers(
+    message_id: str,
+    body: bytes,
+    keys: tuple[Key, ...],
+    now: datetime,
+    ed25519: SignWith | None = None,
+) -> tuple[tuple[str, str], ...] | Refused:
+    """The three headers of Standard Webhooks; every key signs: ``whsec_`` as v1, ``whsk_`` v1a."""
+    request = Request("POST", "", "", "", (("webhook-id", message_id),), body)
+    signed = sign(STANDARD_SCHEME, request, keys, now, ed25519)
+    if isinstance(signed, Refused):
+        return signed
+    return (("webhook-id", message_id), *signed.headers)
+
+
 def _with_headers(request: Request, added: list[tuple[str, str]]) -> Request:
     names = {name for name, _ in added}
     kept = tuple(pair for pair in request.headers if pair[0] not in names)
@@ -327,7 +345,7 @@ def _labelled(scheme: Scheme, key: Key, message: bytes, ed25519: SignWith | None
 
 
 def _placed(scheme: Scheme, labelled: list[str], stamp: str) -> list[tuple[str, str, str]]:
-    places = [place.partition(":") for place in scheme.places]
+    places = [_lowered(place).partition(":") for place in scheme.places]
     kind, _, name = places[0]
     if name.endswith("-*"):
         return [(kind, f"{name[:-1]}{n}", text) for n, text in enumerate(labelled, start=1)]
@@ -335,6 +353,10 @@ def _placed(scheme: Scheme, labelled: list[str], stamp: str) -> list[tuple[str, 
         times = [scheme.clock.entry + stamp] if scheme.clock and scheme.clock.entry else []
         return [(kind, name, scheme.separator.join((*times, *labelled)))]
     return [(kind, name, text) for (kind, _, name), text in zip(places, labelled, strict=False)]
+
+
+def _lowered(place: str) -> str:
+    return place.lower() if place.startswith("header:") else place
 
 
 def _written(now: datetime, form: TimeForm) -> str:

@@ -13,8 +13,8 @@ from app.clock import SystemDice
 from app.config.addresses import host_of, is_private
 from domain import profiles
 from domain.profiles import Profile
-from domain.profiles.standard import STANDARD_SCHEME, STANDARD_WEBHOOKS
-from domain.schemes import Scheme
+from domain.profiles.standard import STANDARD_WEBHOOKS
+from domain.schemes import STANDARD_SCHEME, Scheme
 
 _TOML = string.Template("""\
 # Laufzettel: signed webhooks about files in; every file processed once, every receiver told once.

@@ -19,8 +19,7 @@ from app.config.patience import (
 from app.config.secret import SecretUrl
 from app.config.table import Table
 from app.config.values import Delivered, Destination
-from domain.profiles.standard import STANDARD_SCHEME
-from domain.schemes import Key, load_key
+from domain.schemes import STANDARD_SCHEME, Key, load_key
 
 MESSAGE_TYPES = (
     "file.version.completed",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 from typing import Literal
 
@@ -52,8 +52,9 @@ def read_source(name: str, table: Table, *, retention: Retention) -> Source | No
     profile = profiles.profile(chosen) or STANDARD_WEBHOOKS
     secrets = _read_secrets(table, profile)
     download = _read_download(table)
-    settings = _read_settings(table, profile, secrets, download)
     same, volatile = _read_sameness(table, profile)
+    settings = _read_settings(table, profile, secrets, download)
+    settings = replace(settings, same=same, volatile=volatile)
     keep_body, private_fields = _read_privacy(table)
     unsigned = table.flag("unsigned", default=False)
     make = partial(

@@ -39,7 +39,7 @@ from domain.profiles.values import (
     SourceEvent,
     SourceSettings,
 )
-from domain.schemes import NO_PRIMITIVES, Primitives, Request, Scheme, placeholders
+from domain.schemes import NO_PRIMITIVES, Primitives, Request, Scheme
 from domain.signatures import Refused, Verified
 
 __all__ = [
@@ -115,12 +115,12 @@ def verify(
     """Whether the source sent these bytes, now; nothing of the body is believed before."""
     if source.profile.verifier is not None:
         return source.profile.verifier(source, request, now, primitives)
-    scheme = next((s for s in source.schemes if _speaks(s, request)), source.schemes[0])
+    scheme = source.schemes[0]
+    if len(source.schemes) > 1:
+        scheme = next((s for s in source.schemes if _speaks(s, request)), scheme)
     return signatures.verify(scheme, request, source.keys, now, primitives)
 
 
 def _speaks(scheme: Scheme, request: Request) -> bool:
     # One header of a family decides for the family: its id must not stay beside another's proof.
-    wanted = [text.partition(":") for text in (*scheme.places, *placeholders(scheme.signed))]
-    names = {name.lower() for kind, _, name in wanted if kind == "header"}
-    return any(key in names for key, _ in request.headers)
+    return any(name in scheme.headers for name, _ in request.headers)

@@ -204,6 +204,8 @@ def _full(
     sequence = desk.integer("sequence") if source.profile.comparator in _NUMBERED else None
     occurred_at = desk.time("occurred_at")
     order, comparator = _order(source, desk, told_version, sequence)
+    if action == "renamed" and source.profile.needs_url and not desk.text("name"):
+        desk.fail("name", "is missing")
     event = SourceEvent(
         event_id=event_id,
         type=word,

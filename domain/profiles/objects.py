@@ -178,6 +178,8 @@ AWS_SNS = Profile(
     order="sequence",
     comparator="hex",
     answer=Answer(wait_s=15.0),
+    same="json",
+    volatile=("/delivery_id",),
     verifier=proofs.sns_message,
     items=records,
     needs_secrets=False,

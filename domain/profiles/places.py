@@ -3,53 +3,74 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from urllib.parse import quote
 
 from domain import canonical
 from domain.canonical import ABSENT, Absent
-from domain.profiles.values import FieldMap, Where
+from domain.profiles.values import FieldMap, Source, Spot, Where
 from domain.schemes import Request, raw
 from domain.strict_json import JsonValue
 
+KNOWN = frozenset({"file_id", "version", "event_id", "host", "now"})
 _HOLE = re.compile(r"\{(\+?)([^{}]+)\}")
+
+
+def spots(mapping: FieldMap) -> dict[str, tuple[Spot, ...]]:
+    """Every field's places, taken apart once."""
+    found = {f.name: alternatives(getattr(mapping, f.name)) for f in fields(mapping)}
+    return {name: tuple(_spot(text) for text in texts) for name, texts in found.items()}
+
+
+def holes(template: str) -> tuple[str, ...]:
+    """What a text with ``{...}`` takes from elsewhere."""
+    return tuple(match[2] for match in _HOLE.finditer(template))
+
+
+def _spot(text: str) -> Spot:
+    if "{" in text:
+        return Spot("template", text)
+    kind, _, name = text.partition(":")
+    if kind == "header":
+        return Spot("header", name.lower())
+    if kind == "query":
+        return Spot("query", name)
+    return Spot("pointer", text, canonical.tokens(text))
 
 
 @dataclass(slots=True)
 class Places:
-    """One entry of a delivery, seen through the map."""
+    """One entry of a delivery, seen through the source's map."""
 
-    mapping: FieldMap
+    source: Source
     request: Request
     value: JsonValue
-    host: str = ""
     known: dict[str, str] = field(default_factory=dict)
 
     def find(self, name: str) -> JsonValue | Absent:
         """What the map finds for a field; ``null`` counts as not told."""
-        for text in _alternatives(getattr(self.mapping, name)):
-            found = self._at(text, is_url=name == "url")
+        for spot in self.source.spots[name]:
+            found = self._at(spot, is_url=name == "url")
             if found is not ABSENT and found is not None:
                 return found
         return ABSENT
 
     def named(self, name: str) -> str:
         """How a field is called in a message to whoever has to mend it."""
-        alternatives = _alternatives(getattr(self.mapping, name))
-        return alternatives[0] if alternatives and "{" not in alternatives[0] else name
+        texts = alternatives(getattr(self.source.mapping, name))
+        return texts[0] if texts and "{" not in texts[0] else name
 
-    def _at(self, text: str, *, is_url: bool) -> JsonValue | Absent:
-        if "{" in text:
-            return self._filled(text, is_url=is_url)
-        kind, _, name = text.partition(":")
-        if kind == "header":
-            return self._header(name)
-        if kind == "query":
-            return _or_absent(self.request.parameter(name))
-        return canonical.pointer(self.value, text)
+    def _at(self, spot: Spot, *, is_url: bool) -> JsonValue | Absent:
+        if spot.kind == "pointer":
+            return canonical.follow(self.value, spot.steps)
+        if spot.kind == "header":
+            return self._header(spot.text)
+        if spot.kind == "query":
+            return _or_absent(self.request.parameter(spot.text))
+        return self._filled(spot.text, is_url=is_url)
 
     def _header(self, name: str) -> str | Absent:
-        value = self.request.header(name.lower())
+        value = self.request.header(name)
         if not value:
             return ABSENT
         try:
@@ -73,10 +94,11 @@ class Places:
 
     def _hole(self, what: str) -> str | Absent:
         if what == "host":
-            return _or_absent(self.host)
+            return _or_absent(self.source.settings.host)
         if what in self.known:
             return _or_absent(self.known[what])
-        found = self._at(what, is_url=False) if what[0] == "/" or ":" in what else ABSENT
+        is_place = what not in KNOWN
+        found = self._at(_spot(what), is_url=False) if is_place else ABSENT
         if isinstance(found, bool) or not isinstance(found, (str, int)):
             return ABSENT
         return _or_absent(str(found))
@@ -86,5 +108,6 @@ def _or_absent(text: str | None) -> str | Absent:
     return text or ABSENT
 
 
-def _alternatives(where: Where) -> tuple[str, ...]:
+def alternatives(where: Where) -> tuple[str, ...]:
+    """The places of a field as a tuple."""
     return where if isinstance(where, tuple) else (where,) if where else ()

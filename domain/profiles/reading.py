@@ -86,7 +86,7 @@ def _entry(
 ) -> SourceEvent | Rejected:
     if item.breach is not None:
         return Rejected(index, item.breach, item.value)
-    places = Places(source.mapping, request, item.value, source.settings.host)
+    places = Places(source, request, item.value)
     places.known = {"now": now.isoformat()}
     refuses = source.settings.unknown_fields == "refuse"
     if refuses and (stray := stray_field(source.mapping, item.value)):

@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import get_args
 
 from domain import canonical
+from domain.profiles import places
 from domain.profiles.values import (
     Action,
     FieldMap,
@@ -42,6 +43,7 @@ def prepare(profile: Profile, settings: SourceSettings) -> Source | tuple[Settin
         schemes=schemes,
         keys=tuple(key for key in keys if isinstance(key, Key)),
         mapping=mapping,
+        spots=places.spots(mapping),
         types={**profile.types, **dict(settings.types)},
         batch=batch,
         order=settings.order or profile.order,
@@ -150,23 +152,30 @@ def _map_errors(mapping: FieldMap) -> list[SettingsError]:
     return [
         error
         for entry in fields(mapping)
-        for text in _texts(getattr(mapping, entry.name))
+        for text in places.alternatives(getattr(mapping, entry.name))
         for error in _pointer_errors(f"map.{entry.name}", text)
     ]
 
 
-def _texts(where: Where) -> tuple[str, ...]:
-    return (where,) if isinstance(where, str) else where
-
-
 def _pointer_errors(key: str, text: str) -> list[SettingsError]:
-    if not text or "{" in text or text.startswith(("header:", "query:")):
+    if "{" in text:
+        return [error for hole in places.holes(text) for error in _hole_errors(key, hole)]
+    if not text or text.startswith(("header:", "query:")):
         return []
     try:
         canonical.tokens(text)
     except ValueError as error:
         return [SettingsError(key, str(error), "write it as /a/b or header:NAME")]
     return []
+
+
+def _hole_errors(key: str, hole: str) -> list[SettingsError]:
+    if hole in places.KNOWN:
+        return []
+    if hole.startswith(("/", "header:", "query:")):
+        return _pointer_errors(key, hole)
+    known = ", ".join(f"{{{name}}}" for name in sorted(places.KNOWN))
+    return [SettingsError(key, f"has an unknown {{{hole}}}", f"one of {known}, {{/a/b}}")]
 
 
 def _type_errors(settings: SourceSettings) -> list[SettingsError]:

@@ -5,19 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from domain.profiles.values import Action, Answer, FieldMap, Profile
-from domain.schemes import SECRET_PREFIX, Clock, Scheme
-
-STANDARD_SCHEME = Scheme(
-    signed="{header:webhook-id}.{header:webhook-timestamp}.{body}",
-    places=("header:webhook-signature",),
-    key_form="base64",
-    key_prefix=SECRET_PREFIX,
-    encoding="base64",
-    prefix="v1,",
-    separator=" ",
-    public_prefix="v1a,",
-    clock=Clock(header="webhook-timestamp", form="unix"),
-)
+from domain.schemes import STANDARD_SCHEME, Clock
 
 _SVIX_SCHEME = replace(
     STANDARD_SCHEME,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Literal, TypeAlias
 
+from domain import comparison
 from domain.schemes import Key, Primitives, Request, Scheme
 from domain.signatures import Refused, Verified
 from domain.strict_json import InvalidJson, JsonValue
@@ -16,6 +17,15 @@ Action = Literal["version", "deleted", "restored", "renamed", "lifecycle", "chan
 Comparator = Literal["integer", "text", "hex", "instant"]
 Order = Literal["version", "sequence", "time"]
 Where: TypeAlias = "str | tuple[str, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """One place of the map, taken apart once; ``steps`` are those of a pointer."""
+
+    kind: Literal["pointer", "header", "query", "template"]
+    text: str
+    steps: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +93,8 @@ class SourceSettings:
     types: tuple[tuple[str, Action], ...] = ()
     batch: str | None = None
     order: Order | None = None
+    same: Literal["bytes", "json"] | None = None
+    volatile: tuple[str, ...] = ()
     unknown_fields: Literal["keep", "refuse"] = "keep"
     unknown_types: Literal["ignore", "refuse"] = "ignore"
     key_style: Literal["form", "raw"] | None = None
@@ -251,10 +263,17 @@ class Source:
     schemes: tuple[Scheme, ...]
     keys: tuple[Key, ...]
     mapping: FieldMap
+    spots: Mapping[str, tuple[Spot, ...]] = field(repr=False)
     types: Mapping[str, Action]
     batch: str | None
     order: Order
     settings: SourceSettings
+
+    @property
+    def rule(self) -> str:
+        """The rule, as it is stored, by which repeats of an event are compared."""
+        same = self.settings.same or self.profile.same
+        return comparison.rule(same, (*self.profile.volatile, *self.settings.volatile))
 
     @property
     def sender(self) -> tuple[str, ...]:
