@@ -6,7 +6,7 @@ from datetime import datetime
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from domain.profiles.standard import STANDARD_SCHEME
+from domain.schemes import STANDARD_SCHEME
 from domain.signatures import InvalidSecret, Key, Refused, Request, load_key, sign
 from jobs.notify.values import Sign
 
