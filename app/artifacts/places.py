@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
@@ -22,6 +23,9 @@ _READ_ONLY = 0o440
 _ONE_REQUEST_BYTES = 16 << 20
 _PART_BYTES = 8 << 20
 _PARTS_AT_ONCE = 3
+# The library itself would try for three minutes; a job that waits is better tried again later.
+_TRIES = 3
+_PATIENCE = timedelta(seconds=20)
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EMLINK, errno.ENOSYS}
 
 
@@ -166,6 +170,7 @@ def _bucket(url: str, options: dict[str, str]) -> S3Store:
             prefix=parts.path.strip("/") or None,
             config=settings,
             client_options=client,
+            retry_config={"max_retries": _TRIES, "retry_timeout": _PATIENCE},
         )
     except Exception as error:
         raise BlobsError("artifacts: the bucket's settings are not valid") from error
