@@ -33,16 +33,23 @@ def findings_of_parts(config: Config) -> tuple[Finding, ...]:
         Finding("error", problem)
         for configured in config.recipes
         for place, step in enumerate(configured.recipe.steps)
-        for problem in _missing_tools(config, configured.recipe.name, place, step)
+        for problem in _of_step(
+            config, f"recipes.{configured.recipe.name}.transforms[{place}]", step
+        )
     )
     return (*findings(config), *steps)
 
 
-def _missing_tools(config: Config, recipe: str, place: int, step: Step) -> Iterator[Problem]:
-    run = dict(step.parameters).get("run")
-    if step.use != "command" or not isinstance(run, tuple) or not run:
+def _of_step(config: Config, key: str, step: Step) -> Iterator[Problem]:
+    from jobs.steps import installed, pinned
+
+    file = config.path.name
+    if isinstance(ready := pinned(step), str):
+        yield Problem(file, key, ready, "mend it there")
         return
-    if shutil.which(run[0]) is None:
-        key = f"recipes.{recipe}.transforms[{place}].run"
-        mend = "install it, or write its whole path"
-        yield Problem(config.path.name, key, f"there is no program {run[0]}", mend)
+    run = dict(ready.parameters).get("run")
+    own = run[:1] if step.use == "command" and isinstance(run, tuple) else ()
+    for program in (*installed()[step.use].tools, *own):
+        if shutil.which(program) is None:
+            what = f"there is no program {program}, which the step needs"
+            yield Problem(file, key, what, "install it, or write its whole path")

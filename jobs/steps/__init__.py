@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from domain.outcomes import Again, Dead, Done
-from domain.recipes import Parameter
+from domain.recipes import Parameter, Step
 from jobs.sandbox import MIB, Answered, Crashed, Limits, Lost, Overrun, Sandbox
 from jobs.steps import archive, checksum, child, command, media, metadata, parameters, pdf, preview
 from jobs.steps import text as text_step
@@ -37,6 +37,7 @@ __all__ = [
     "installed",
     "parse_parameters",
     "perform",
+    "pinned",
 ]
 
 PLUGINS = "laufzettel.steps"
@@ -76,6 +77,14 @@ def parse_parameters(
     if (kind := installed().get(use)) is None:
         return f"use: no step is called {use!r}; there are: {', '.join(sorted(installed()))}"
     return parameters.parse(kind, table)
+
+
+def pinned(step: Step) -> Step | str:
+    """A step as it is pinned: its release, every parameter checked; or what is wrong, in words."""
+    if isinstance(parsed := parse_parameters(step.use, dict(step.parameters)), str):
+        return parsed
+    release = installed()[step.use].release
+    return dataclasses.replace(step, release=release, parameters=parsed)
 
 
 def perform(task: StepTask, *, limits: Limits, sandbox: Sandbox) -> Performed:

@@ -131,7 +131,7 @@ def test_a_step_whose_program_is_missing_is_an_error(tmp_path: Path) -> None:
     path.write_text(text)
     checked = laufzettel("check", folder=tmp_path)
     assert checked.returncode == 1
-    assert "recipes.documents.transforms[0].run: there is no program" in checked.stderr
+    assert "recipes.documents.transforms[0]: there is no program no-such-program" in checked.stderr
 
 
 def test_wrong_usage_ends_with_status_2(tmp_path: Path) -> None:
@@ -149,3 +149,12 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert run.returncode == 0
     heavy = ("litestar", "sqlalchemy", "dramatiq", "httpx", "rich", "pydantic", "app.config")
     assert [name for name in heavy if f"'{name}'" in run.stderr] == []
+
+
+def test_a_step_that_does_not_exist_is_an_error(tmp_path: Path) -> None:
+    laufzettel("init", folder=tmp_path)
+    path = tmp_path / "laufzettel.toml"
+    path.write_text(path.read_text().replace('use = "checksum"', 'use = "chekcsum"'))
+    checked = laufzettel("check", folder=tmp_path)
+    assert checked.returncode == 1
+    assert "recipes.documents.transforms[0]: use: no step is called 'chekcsum'" in checked.stderr
