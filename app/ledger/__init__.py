@@ -15,23 +15,23 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
-import structlog
 
 from app.clock import Clock, Dice
-from app.ledger.batch import Batch, Setting, Unit, streams_of
+from app.ledger.batch import Batch, Setting, Unit
 from app.ledger.book import Book
 from app.ledger.requests import Answer, Finish, Request
+from app.ledger.streams import streams_of
 from app.ledger.writers import OwnedWriter, SharedWriter, Writer
 from app.points import point
 from app.store.engine import Store, is_lost, is_transient, translated
 from app.store.errors import StoreError, StoreUnavailableError
+from app.telemetry import log
 
 MOST_UNITS = 256
 LONGEST_QUEUE = 2048
 MOST_TRIES = 5
 
 T = TypeVar("T")
-log = structlog.get_logger(__name__)
 
 
 class LedgerBusyError(StoreUnavailableError):

@@ -28,6 +28,7 @@ from app.ledger.requests import (
     Repeated,
     Request,
 )
+from app.ledger.streams import file_stream
 from app.ledger.writing import write
 from app.store import deliveries, event_log, leases, projections, receipts
 from app.store import tables as t
@@ -121,7 +122,7 @@ class Batch:
         )
 
     def _load(self, requests: Iterable[Request]) -> None:
-        streams = {s for r in requests if (s := _file_stream(r))}
+        streams = {s for r in requests if (s := file_stream(r))}
         if streams:
             self._files = projections.load(self._connection, streams)
             self._before = dict(self._files)
@@ -338,36 +339,6 @@ class Batch:
         """The events' numbers and bodies, in order: what the chain is made over."""
         bodies = [stored.body for stored in self._gathered.stored]
         return list(zip(self._numbers, bodies, strict=True))
-
-
-def streams_of(request: Request) -> tuple[str, ...]:
-    """Every stream that a request may append to: what must be locked for it."""
-    match request:
-        case Accept(source=source, control=control):
-            # The event's own stream: a conflict is recorded there, and two deliveries of one event
-            # about two files wait for each other.
-            notice = f"source:{source}" if control is not None else ""
-            return tuple(s for s in (_file_stream(request), request.event, notice) if s)
-        case Control(stream=stream):
-            return (stream,)
-        case Finish() | Order():
-            return (_file_stream(request),)
-        case Note():
-            return ()
-        case _:
-            assert_never(request)
-
-
-def _file_stream(request: Request) -> str:
-    match request:
-        case Accept(command=command):
-            return command.stream if command is not None else ""
-        case Finish(command=command) | Order(command=command):
-            return command.stream
-        case Control() | Note():
-            return ""
-        case _:
-            assert_never(request)
 
 
 def _work(finish: Finish) -> str:

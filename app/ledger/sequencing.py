@@ -5,21 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-import structlog
-
 from app.clock import Clock
 from app.points import point
 from app.store import sequencer
 from app.store.engine import Store, translated
 from app.store.errors import StoreError
 from app.store.sequencer import Term
+from app.telemetry import log
 
 MOST_AT_ONCE = 2000
 # Between two looks while nothing is called in: followers see an event this late at the latest.
 PATIENCE_S = 0.25
 STANDBY_S = 5.0
-
-log = structlog.get_logger(__name__)
 
 
 class Sequencing:

@@ -22,6 +22,8 @@ _SECRET_KEY = re.compile(
 )
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/?#@]*@)?([^\s?#]*)(?:[?#]\S*)?")
 _PLAIN = re.compile(r"[!-~]+")
+# Finds its configuration at the first line: importing this module does nothing.
+log = cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
 _NOISY = ("httpx", "httpcore", "dramatiq", "pika", "urllib3")
 
 
@@ -49,11 +51,6 @@ def configure_logs(stream: TextIO, *, clock: Clock, as_json: bool, level: Level 
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def log() -> structlog.typing.FilteringBoundLogger:
-    """The logger: ``log().info("job.finished", job_id=…, outcome="done")``."""
-    return cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
-
-
 def without_credentials(text: str) -> str:
     """The text with each address in it shown without user, password, query and fragment."""
     return _URL.sub(r"\1\2", text)
@@ -65,7 +62,7 @@ class _Bridge(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
         error = record.exc_info if record.exc_info and record.exc_info[1] else None
-        say = log().warning if record.levelno >= logging.WARNING else log().info
+        say = log.warning if record.levelno >= logging.WARNING else log.info
         say("library.said", library=record.name, text=text, exc_info=error)
 
 

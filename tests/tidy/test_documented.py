@@ -78,7 +78,7 @@ def test_every_log_line_is_declared_and_documented() -> None:
         for call in tree.calls(path)
         if getattr(call.func, "attr", "") in LOG_CALLS
         and (text := tree.first_text(call))
-        and re.fullmatch(r"[a-z_]+\.[a-z_]+", text)
+        and re.fullmatch(r"[a-z_]+(?:\.[a-z_]+)+", text)
     }
     assert named - LOG_NAMES.keys() == set()
     rows = dict(re.findall(r"^\| `([\w.]+)` \| (.+) \|$", page("log-lines.md"), re.MULTILINE))

@@ -35,7 +35,7 @@ def records(restored: None) -> Records:
 
 
 def test_a_record_is_data_with_a_name(records: Records) -> None:
-    log().info("job.finished", job_id="job_1", attempt=2, outcome="done")
+    log.info("job.finished", job_id="job_1", attempt=2, outcome="done")
     assert records() == [
         {
             "at": "2026-11-30T12:00:00.000Z",
@@ -54,7 +54,7 @@ def test_nothing_in_a_value_begins_a_second_line(restored: None, as_json: bool) 
     stream = io.StringIO()
     configure_logs(stream, clock=SettableClock(NOON), as_json=as_json)
     hostile = 'a\nb\r\tc\x1b[31m\x85\u2028\u202e"} {"event":"forged"'
-    log().warning("delivery.refused", reason=hostile, headers={"x\ny": hostile})
+    log.warning("delivery.refused", reason=hostile, headers={"x\ny": hostile})
     logging.getLogger("some.library").warning("%s", hostile)
     text = stream.getvalue()
     assert text.count("\n") == 2
@@ -65,7 +65,7 @@ def test_nothing_in_a_value_begins_a_second_line(restored: None, as_json: bool) 
 @pytest.mark.req("F7")
 def test_no_secret_reaches_a_line(records: Records) -> None:
     url = "https://me:s3cret@erp.example/hooks?sig=s3cret#s3cret"
-    log().info(
+    log.info(
         "message.failed",
         url=url,
         reason=f"cannot reach {url}, gave up",
@@ -87,8 +87,8 @@ def test_an_error_is_told_by_type_and_place_only(records: Records) -> None:
     try:
         int("s3cret")
     except ValueError as error:
-        log().error("ledger.failed", exc_info=error)
-        log().exception("ledger.failed")
+        log.exception("ledger.failed", exc_info=error)
+        log.exception("ledger.failed")
         logging.getLogger("lib").exception("it broke")
     for record in records():
         assert record["error"] == "ValueError"
@@ -97,18 +97,18 @@ def test_an_error_is_told_by_type_and_place_only(records: Records) -> None:
 
 
 def test_a_long_value_is_cut(records: Records) -> None:
-    log().info("delivery.refused", reason="x" * 5000)
+    log.info("delivery.refused", reason="x" * 5000)
     assert len(records()[0]["reason"]) == 2001
 
 
 def test_what_is_below_the_level_is_not_written(records: Records) -> None:
-    log().debug("job.claimed")
+    log.debug("job.claimed")
     assert records() == []
 
 
 def test_context_is_part_of_each_record(records: Records) -> None:
     structlog.contextvars.bind_contextvars(trace_id="t1")
-    log().info("job.finished")
+    log.info("job.finished")
     assert records()[0]["trace_id"] == "t1"
 
 
