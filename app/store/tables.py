@@ -20,8 +20,12 @@ def _table(name: str, kind: TableClass, *parts: sa.schema.SchemaItem) -> sa.Tabl
     return sa.Table(name, metadata, *parts, info={"class": kind})
 
 
+# On SQLite a key of exactly this type is the row's own number and needs no index beside it.
+_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
 def _number(name: str, *, key: bool = False, null: bool = False) -> sa.Column[int]:
-    return sa.Column(name, sa.BigInteger, primary_key=key, nullable=null, autoincrement=False)
+    return sa.Column(name, _NUMBER, primary_key=key, nullable=null, autoincrement=False)
 
 
 def _text(name: str, *, key: bool = False, null: bool = False) -> sa.Column[str]:
@@ -228,6 +232,38 @@ workers = _table(
     _text("kind"),
     _number("started_ms"),
     _number("seen_ms"),
+)
+
+# The two tables below are on PostgreSQL only, where many processes append and one gives positions.
+only_postgresql = sa.MetaData()
+
+
+class Xid8(sa.types.UserDefinedType[str]):
+    """A transaction's id, as PostgreSQL counts them without end; it never leaves the server."""
+
+    cache_ok = True
+
+    def get_col_spec(self, **_: object) -> str:
+        """The type's name."""
+        return "XID8"
+
+
+unsequenced = sa.Table(
+    "unsequenced",
+    only_postgresql,
+    _number("event", key=True),
+    sa.Column("xid", Xid8, nullable=False),
+    info={"class": "operational"},
+)
+
+sequencer = sa.Table(
+    "sequencer",
+    only_postgresql,
+    _number("id", key=True),
+    _text("owner"),
+    _number("term"),
+    _number("until_ms"),
+    info={"class": "operational"},
 )
 
 # -- projections ---------------------------------------------------------------------------------
