@@ -10,6 +10,7 @@ from domain.events import Artifact, FileEvent
 from domain.outcomes import Again, Dead, Done, Unclear
 from domain.recipes import Recipe
 from domain.schedule import RetryPolicy
+from domain.states import File
 
 CauseKind = Literal["delivery", "attempt", "operator", "system"]
 
@@ -76,8 +77,9 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What a command led to: events, and the bytes of the messages that they order."""
+    """What a command led to: events, the bytes of the messages that they order, the new state."""
 
+    after: File
     events: tuple[FileEvent, ...] = ()
     bodies: tuple[Body, ...] = ()
 

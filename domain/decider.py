@@ -60,7 +60,7 @@ def decide(file: File, command: AnyFileCommand, context: Context) -> Decision | 
     """
     known = {fact.event for fact in file.facts}
     if isinstance(command, c.FactCommand) and command.event in known:
-        return Decision()
+        return Decision(file)
     draft = Draft(command.stream, file, context)
     refusal = DECIDERS[type(command)](draft, command)
     return refusal if refusal is not None else draft.decision

@@ -35,7 +35,7 @@ class Draft:
     @property
     def decision(self) -> Decision:
         """What was drafted."""
-        return Decision(tuple(self.events), tuple(self.bodies))
+        return Decision(self.file, tuple(self.events), tuple(self.bodies))
 
     @property
     def now_ms(self) -> int:

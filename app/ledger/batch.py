@@ -37,7 +37,7 @@ from app.store.deliveries import Delivery
 from app.store.numbers import Numbers
 from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, Lost, Refusal, RetryJob
-from domain.decider import decide, fold
+from domain.decider import decide
 from domain.events import EventIgnored, FileErased, VersionReported
 from domain.installation import (
     ConflictResolved,
@@ -255,7 +255,7 @@ class Batch:
             if isinstance(event, FileErased):
                 self._gathered.erased[command.stream] = revision
         self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
-        self._files[command.stream] = fold(decision.events, file)
+        self._files[command.stream] = decision.after
         return Recorded(decision.events)
 
     def _control(self, control: Control) -> Answer:

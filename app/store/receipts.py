@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
@@ -55,23 +55,26 @@ def event_of(receipt: str) -> str:
 
 def insert(connection: sa.Connection, receipts: Iterable[Receipt]) -> frozenset[str]:
     """Insert those that are new, sorted by key; gives the source events that were."""
-    rows = [asdict(receipt) for receipt in sorted(receipts, key=_by_event)]
+    rows = [_row(receipt) for receipt in sorted(receipts, key=_by_event)]
     if not rows:
         return frozenset()
     dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     statement = (
         dialect.insert(t.receipts)
-        .values(rows)
         .on_conflict_do_nothing(index_elements=["event"])
         .returning(t.receipts.c.event)
     )
-    return frozenset(connection.execute(statement).scalars())
+    return frozenset(connection.execute(statement, rows).scalars())
 
 
 def find(connection: sa.Connection, events: Iterable[str]) -> dict[str, Receipt]:
     """The receipts of these source events, as far as there are any."""
     query = sa.select(t.receipts).where(t.receipts.c.event.in_(list(events)))
     return {row.event: _receipt(row) for row in connection.execute(query)}
+
+
+def _row(receipt: Receipt) -> dict[str, Any]:
+    return {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__}
 
 
 def _receipt(row: sa.Row[Any]) -> Receipt:
