@@ -8,7 +8,7 @@ from typing import Any, assert_never
 from domain import commands as c
 from domain import events as e
 from domain.commands import Refusal
-from domain.consequences import is_wanted, recall
+from domain.consequences import is_wanted, recall, recall_of_file, tell_name
 from domain.draft import Draft
 from domain.outcomes import Again, Dead, Done, Unclear
 from domain.progress import advance, fail
@@ -23,10 +23,11 @@ UNCOUNTED_WAIT_MS = 30_000
 def finish_job(draft: Draft, command: c.FinishJob) -> Refusal | None:
     """End a claim of a job with exactly one event, and order what follows."""
     job = draft.file.jobs.get(command.job)
-    if job is None or not job.is_open or command.epoch < job.epoch:
+    if job is None or not job.is_open or command.epoch <= job.epoch:
         return Refusal("stale", "the job has ended or belongs to a later claim")
     if job.asked or (not isinstance(command.outcome, Done) and not _is_needed(draft, job)):
         draft.add(e.JobStopped(version=job.version, **_ending(draft, command, job.attempts)))
+        advance(draft, job.version)
         return None
     match command.outcome:
         case Done(result=result):
@@ -149,7 +150,7 @@ def _moment(at_ms: int) -> datetime:
 def finish_message(draft: Draft, command: c.FinishMessage) -> Refusal | None:
     """End a claim of a message with exactly one event."""
     message = draft.file.messages.get(command.message)
-    if message is None or not message.is_open or command.epoch < message.epoch:
+    if message is None or not message.is_open or command.epoch <= message.epoch:
         return Refusal("stale", "the message has ended or belongs to a later claim")
     match command.outcome:
         case Done(result=accepted):
@@ -161,13 +162,14 @@ def finish_message(draft: Draft, command: c.FinishMessage) -> Refusal | None:
         case Again() as again:
             _message_again(draft, command, message, again)
         case Dead(reason=reason):
-            _message_dead(draft, command, message, reason)
+            _message_dead(draft, command, message, reason, reached=command.reached)
         case Unclear(reason=reason):
             _message_unclear(draft, command, message, reason)
         case c.Lost():
             _message_unclear(draft, command, message, "the sender died while it was sending")
         case _:
             assert_never(command.outcome)
+    tell_name(draft)
     return None
 
 
@@ -186,7 +188,7 @@ def _message_again(draft: Draft, command: c.FinishMessage, message: Message, aga
     attempts = message.attempts + again.counted
     due_ms = _due_ms(draft, command, (attempts, message.ordered_ms), again)
     if due_ms is None:
-        _message_dead(draft, command, message, again.reason)
+        _message_dead(draft, command, message, again.reason, reached=command.reached)
         return
     draft.add(
         e.MessageDeferred(
@@ -200,9 +202,11 @@ def _message_again(draft: Draft, command: c.FinishMessage, message: Message, aga
     _recall_if_old(draft, message)
 
 
-def _message_dead(draft: Draft, command: c.FinishMessage, message: Message, reason: str) -> None:
+def _message_dead(
+    draft: Draft, command: c.FinishMessage, message: Message, reason: str, *, reached: bool
+) -> None:
     ending = _message_ending(draft, command, message)
-    draft.add(e.MessageDied(reached=command.reached, reason=reason, **ending))
+    draft.add(e.MessageDied(reached=reached, reason=reason, **ending))
 
 
 def _message_unclear(draft: Draft, command: c.FinishMessage, message: Message, reason: str) -> None:
@@ -212,7 +216,7 @@ def _message_unclear(draft: Draft, command: c.FinishMessage, message: Message, r
     tries = (message.attempts + 1, message.ordered_ms)
     due_ms = _due_ms(draft, command, tries, again)
     if due_ms is None and not is_held:
-        _message_dead(draft, command, message, reason)
+        _message_dead(draft, command, message, reason, reached=True)
         return
     draft.add(
         e.MessageUnclear(
@@ -231,4 +235,12 @@ def _recall_if_old(draft: Draft, message: Message) -> None:
     seen = file.view
     version = file.versions.get(message.version)
     if version is not None and not is_wanted(draft, version, seen):
-        recall(draft, version, "superseded" if seen.is_present else "deleted", done=message.id)
+        recall(draft, version, _why_recalled(file), done=message.id)
+    elif version is None and (seen.is_present or file.erased):
+        recall_of_file(draft, _why_recalled(file), done=message.id)
+
+
+def _why_recalled(file: File) -> e.RecallReason:
+    if file.erased:
+        return "erased"
+    return "superseded" if file.view.is_present else "deleted"

@@ -9,8 +9,8 @@ from domain.draft import Draft
 from domain.order import View
 from domain.progress import advance, start_run
 from domain.recipes import Candidate, choose
-from domain.states import WORKING, Version, meaning_of
-from domain.telling import Notice, holds_true
+from domain.states import Version, is_left
+from domain.telling import Notice, listeners, name_told
 
 
 def follow(draft: Draft, before: View) -> None:
@@ -19,14 +19,25 @@ def follow(draft: Draft, before: View) -> None:
     recall_unwanted(draft, now)
     if before.is_present and not now.is_present:
         _tell_of_file(draft, Notice("file.deleted"))
-    if before.name and now.name != before.name and now.is_present:
-        last = draft.file.facts[-1].event
-        details = {"previous_name": before.name, "name": now.name, "fact": last}
-        _tell_of_file(draft, Notice("file.renamed", details=details))
-    if now.current:
-        has_changed = before.current != now.current
-        _take_up(draft, draft.file.versions[now.current], has_changed=has_changed)
-        advance(draft, now.current)
+    if not now.is_present:
+        return
+    tell_name(draft)
+    for name in draft.file.ranking:
+        is_news = name == now.current != before.current
+        _take_up(draft, draft.file.versions[name], now, is_news=is_news)
+        advance(draft, name)
+
+
+def tell_name(draft: Draft) -> None:
+    """Tell the file's name to those who have another one for it."""
+    now = draft.file.view
+    if not now.is_present:
+        return
+    for destination in dict.fromkeys(m.destination for m in draft.file.messages.values()):
+        previous = name_told(draft.file, destination)
+        if previous not in {"", now.name}:
+            details = {"previous_name": previous}
+            _tell_of_file(draft, Notice("file.renamed", details=details, only=destination))
 
 
 def recall_unwanted(draft: Draft, now: View) -> None:
@@ -35,13 +46,13 @@ def recall_unwanted(draft: Draft, now: View) -> None:
         if not is_wanted(draft, version, now):
             recall(draft, version, "superseded" if now.is_present else "deleted")
     if now.is_present:
-        _recall_deletions(draft)
+        recall_of_file(draft, "superseded")
 
 
 def is_wanted(draft: Draft, version: Version, now: View) -> bool:
     """Whether work on this version is to go on."""
     recipe = draft.context.recipes.get(version.recipe)
-    if recipe is None or not now.is_present:
+    if recipe is None or version.erased or not now.is_present:
         return False
     return version.version == now.current or recipe.versions == "all"
 
@@ -64,7 +75,8 @@ def recall(draft: Draft, version: Version, reason: e.RecallReason, *, done: str 
         and m.id not in flying
         and (is_final or _skips(draft, m.destination))
     )
-    if idle or asked or messages or (version.phase in WORKING and not is_final):
+    is_over = reason == "superseded" and is_left(draft.file, version)
+    if idle or asked or messages or is_over:
         draft.add(
             e.WorkRecalled(
                 at_ms=draft.now_ms,
@@ -77,22 +89,24 @@ def recall(draft: Draft, version: Version, reason: e.RecallReason, *, done: str 
         )
 
 
-def _skips(draft: Draft, destination: str) -> bool:
-    known = draft.context.destinations.get(destination)
-    return known is None or known.superseded == "skip"
-
-
-def _recall_deletions(draft: Draft) -> None:
-    """A deletion that is true no more is not told to those who have not heard of it."""
+def recall_of_file(draft: Draft, reason: e.RecallReason, *, done: str = "") -> None:
+    """Call back what is to be told of the file itself: a deletion that is true no more, or all."""
+    flying = draft.context.in_flight - {done}
     messages = tuple(
         m.id
         for m in draft.file.messages.values()
-        if m.type == "file.deleted" and m.is_open and m.id not in draft.context.in_flight
+        if not m.version
+        and m.is_open
+        and m.id not in flying
+        and (m.type == "file.deleted" or (reason == "erased" and m.type != "file.erased"))
     )
     if messages:
-        draft.add(
-            e.WorkRecalled(at_ms=draft.now_ms, version="", reason="superseded", messages=messages)
-        )
+        draft.add(e.WorkRecalled(at_ms=draft.now_ms, version="", reason=reason, messages=messages))
+
+
+def _skips(draft: Draft, destination: str) -> bool:
+    known = draft.context.destinations.get(destination)
+    return known is None or known.superseded == "skip"
 
 
 def _tell_of_file(draft: Draft, notice: Notice) -> None:
@@ -103,33 +117,34 @@ def _tell_of_file(draft: Draft, notice: Notice) -> None:
         )
 
 
-def _take_up(draft: Draft, version: Version, *, has_changed: bool) -> None:
-    """Start work on the current version where it lies idle though it should not."""
+def _take_up(draft: Draft, version: Version, now: View, *, is_news: bool) -> None:
+    """Start work on a wanted version where it lies idle though it should not.
+
+    ``is_news`` says that it has just become the current one.
+    """
+    if version.phase == "ignored" and version.version == now.current:
+        _match_again(draft, version)
+    if not is_wanted(draft, version, now):
+        return
     match version.phase:
         case "deleted":
             start_run(draft, version, reason="restored")
         case "superseded":
             start_run(draft, version, reason="reopened")
-        case "ignored":
-            _match_again(draft, version)
-        case "completed" | "failed":
-            if has_changed and _is_contradicted(draft, version):
+        case "completed" | "notifying" | "failed":
+            if is_news and _is_to_be_told(draft, version):
                 start_run(draft, version, reason="reopened")
-        case "received" | "downloading" | "transforming" | "notifying" | "discarded":
+        case "received" | "downloading" | "transforming" | "ignored" | "discarded":
             return
         case _:
             assert_never(version.phase)
 
 
-def _is_contradicted(draft: Draft, version: Version) -> bool:
-    """Whether a receiver holds true what is not so now that this version is current again."""
-    outcome: e.MessageType = (
-        "file.version.completed" if version.phase == "completed" else "file.version.failed"
-    )
-    recipe = draft.context.recipes.get(version.recipe)
-    names = recipe.notify if recipe else ()
-    beliefs = {holds_true(draft.file, name) for name in names}
-    return bool(beliefs - {meaning_of(outcome, version), ""})
+def _is_to_be_told(draft: Draft, version: Version) -> bool:
+    """Whether a receiver holds true something else, now that this version is current again."""
+    has_failed = version.phase == "failed"
+    notice = Notice("file.version.failed" if has_failed else "file.version.completed", version)
+    return bool(listeners(draft.file, notice, draft.context))
 
 
 def _match_again(draft: Draft, version: Version) -> None:

@@ -39,7 +39,8 @@ from domain.evolve_work import (
     steps_ordered,
     work_recalled,
 )
-from domain.states import File
+from domain.states import File, Message, Version
+from domain.work import moved_version
 
 
 def evolve(file: File, event: FileEvent) -> File:
@@ -64,10 +65,6 @@ def file_released(file: File, _: e.FileReleased) -> File:
 
 def file_erased(file: File, _: e.FileErased) -> File:
     """Blank all that came from private parts, so that it equals a fold of the erased events."""
-    blank_versions = {
-        name: replace(v, url="", name="", event_id="", error="", outputs={}, result={}, missing={})
-        for name, v in file.versions.items()
-    }
     return replace(
         file,
         file_id="",
@@ -76,13 +73,34 @@ def file_erased(file: File, _: e.FileErased) -> File:
         erased=True,
         made={},
         facts=tuple(replace(fact, name="") for fact in file.facts),
-        versions=blank_versions,
+        versions={name: _erased_version(v) for name, v in file.versions.items()},
         jobs={name: replace(job, error="") for name, job in file.jobs.items()},
-        messages={
-            name: replace(m, error="" if m.phase != "skipped" else m.error, reference="")
-            for name, m in file.messages.items()
-        },
+        messages={name: _erased_message(m) for name, m in file.messages.items()},
     )
+
+
+def _erased_version(version: Version) -> Version:
+    return replace(
+        version,
+        phase=moved_version(version.phase, "deleted"),
+        erased=True,
+        url="",
+        name="",
+        event_id="",
+        step="",
+        error="",
+        outputs={},
+        result={},
+        missing={},
+    )
+
+
+def _erased_message(message: Message) -> Message:
+    """The message without what was private; the one that tells of the erasure is yet to be sent."""
+    if message.type == "file.erased" and message.is_open:
+        return message
+    error = message.error if message.phase == "skipped" else ""
+    return replace(message, erased=True, error=error, reference="")
 
 
 EVOLVERS: dict[type, Callable[[File, Any], File]] = {

@@ -37,6 +37,7 @@ def _identified(file: File, event: e.SourceFact) -> File:
         source=event.source,
         file_id=event.file_id or file.file_id,
         project=event.project or file.project,
+        erased=False,
     )
 
 
@@ -52,15 +53,18 @@ def _settled(file: File) -> File:
     back = {
         name: replace(v, phase=moved_version(v.phase, _restored_phase(v, seen.current)))
         for name, v in file.versions.items()
-        if v.phase == "deleted"
+        if v.phase == "deleted" and not v.erased
     }
     return replace(file, versions={**file.versions, **back}) if back else file
 
 
 def _restored_phase(version: Version, current: str) -> VersionPhase:
+    """The current version stays deleted until its new run starts."""
     if not version.recipe:
-        return "ignored" if version.version == current else "superseded"
-    return "deleted" if version.version == current else "superseded"
+        return "ignored"
+    if version.version == current:
+        return "deleted"
+    return "completed" if version.completed_ms else "superseded"
 
 
 def version_reported(file: File, event: e.VersionReported) -> File:

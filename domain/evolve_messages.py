@@ -20,7 +20,8 @@ from domain.work import moved_message, moved_version
 
 
 def with_messages(file: File, event: e.Told, about: Version | None, kind: e.MessageType) -> File:
-    meaning = meaning_of(kind, about)
+    is_current = about is None or about.version == file.view.current
+    meaning = meaning_of(kind, about) if is_current and kind != "file.renamed" else ""
     messages = {
         order.id: Message(
             id=order.id,
@@ -32,6 +33,7 @@ def with_messages(file: File, event: e.Told, about: Version | None, kind: e.Mess
             ordered_ms=event.at_ms,
             due_ms=event.at_ms,
             meaning=meaning,
+            facts=len(file.facts),
             run=about.run if about else 0,
         )
         for order in event.messages
@@ -43,14 +45,14 @@ def version_completed(file: File, event: e.VersionCompleted) -> File:
     version = file.versions[event.version]
     version = replace(
         version,
-        phase=moved_version(version.phase, "notifying" if event.messages else "completed"),
+        phase=moved_version(version.phase, "notifying"),
         result=version.outputs,
         completed_ms=event.at_ms,
         step="",
         error="",
     )
-    file = with_version(file, version)
-    return with_messages(file, event, version, "file.version.completed")
+    file = with_messages(with_version(file, version), event, version, "file.version.completed")
+    return _settled(file, version)
 
 
 def version_failed(file: File, event: e.VersionFailed) -> File:
@@ -70,19 +72,24 @@ def file_told(file: File, event: e.FileTold) -> File:
 
 
 def _notified(file: File, message: Message) -> File:
-    """Complete the version when its last message has ended; a dead one fails it."""
+    """The file with this message, and its version completed or failed if it was the last one."""
     file = with_message(file, message)
     version = file.versions.get(message.version)
-    if version is None or version.phase != "notifying" or message.run != version.run:
-        return file
+    return file if version is None else _settled(file, version)
+
+
+def _settled(file: File, version: Version) -> File:
+    """Complete the version once its last message has ended; a dead one fails it."""
     own = completion_messages(file, version)
-    if any(m.is_open for m in own):
+    if version.phase != "notifying" or any(m.is_open for m in own):
         return file
     dead = next((m for m in own if m.phase == "dead"), None)
     if dead is None:
-        return with_version(file, replace(version, phase="completed"))
+        phase = moved_version(version.phase, "completed")
+        return with_version(file, replace(version, phase=phase))
+    phase = moved_version(version.phase, "failed")
     step = NOTIFY + dead.destination
-    return with_version(file, replace(version, phase="failed", step=step, error=dead.error))
+    return with_version(file, replace(version, phase=phase, step=step, error=dead.error))
 
 
 def _message_ended(file: File, event: e.MessageEnded, phase: Any, **more: Any) -> File:
@@ -126,26 +133,30 @@ def message_died(file: File, event: e.MessageDied) -> File:
 
 def message_resolved(file: File, event: e.MessageResolved) -> File:
     message = file.messages[event.message]
-    if event.outcome == "resend":
-        return _message_resent(file, event, message)
-    phase = moved_message(
-        message.phase, "delivered" if event.outcome == "delivered" else "discarded"
-    )
     file = _reopened_notifying(file, message)
-    return _notified(file, replace(message, phase=phase, ended_ms=event.at_ms))
+    match event.outcome:
+        case "resend":
+            return with_message(file, _resent(message, event.at_ms))
+        case "delivered":
+            phase = moved_message(message.phase, "delivered")
+            done = replace(message, phase=phase, reached=True, error="", ended_ms=event.at_ms)
+            return _notified(file, done)
+        case "discard":
+            phase = moved_message(message.phase, "discarded")
+            return _notified(file, replace(message, phase=phase, ended_ms=event.at_ms))
 
 
-def _message_resent(file: File, event: e.MessageResolved, message: Message) -> File:
+def _resent(message: Message, at_ms: int) -> Message:
     phase = moved_message(message.phase, "pending")
-    message = replace(
-        message, phase=phase, attempts=0, ordered_ms=event.at_ms, due_ms=event.at_ms, ended_ms=0
-    )
-    return with_message(_reopened_notifying(file, message), message)
+    return replace(message, phase=phase, attempts=0, ordered_ms=at_ms, due_ms=at_ms, ended_ms=0)
 
 
 def _reopened_notifying(file: File, message: Message) -> File:
+    """A version that failed for its messages alone is being told of again."""
     version = file.versions.get(message.version)
-    if version and version.phase == "failed" and version.step.startswith(NOTIFY):
-        version = replace(version, phase="notifying", step="", error="")
-        return with_version(file, version)
-    return file
+    if version is None or version.phase != "failed" or not version.step.startswith(NOTIFY):
+        return file
+    if message not in completion_messages(file, version):
+        return file
+    phase = moved_version(version.phase, "notifying")
+    return with_version(file, replace(version, phase=phase, step="", error=""))

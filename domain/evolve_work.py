@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from domain import events as e
 from domain.events import JobOrder
@@ -13,13 +12,13 @@ from domain.states import (
     File,
     Job,
     Version,
-    completion_messages,
+    is_left,
     made_key,
     with_job,
     with_message,
     with_version,
 )
-from domain.work import VersionPhase, moved_job, moved_message, moved_version
+from domain.work import JobPhase, VersionPhase, moved_job, moved_message, moved_version
 
 
 def with_orders(file: File, event: e.Event, version: Version, orders: tuple[JobOrder, ...]) -> File:
@@ -33,16 +32,17 @@ def _ordered(file: File, event: e.Event, version: Version, order: JobOrder) -> J
     """A fresh job; one that existed before keeps its epoch, and goes on if it is open."""
     known = file.jobs.get(order.id)
     if known and known.is_open:
-        return known
+        return replace(known, asked=False, run=version.run, recipe=version.recipe)
     return Job(
         id=order.id,
         kind=order.kind,
         name=order.name,
         version=version.version,
-        phase="ready",
+        phase=moved_job(known.phase, "ready") if known else "ready",
         ordered_ms=event.at_ms,
         due_ms=event.at_ms,
         step=order.step,
+        input=version.original if order.kind == "transform" else "",
         required=order.required,
         epoch=known.epoch if known else 0,
         run=version.run,
@@ -52,7 +52,6 @@ def _ordered(file: File, event: e.Event, version: Version, order: JobOrder) -> J
 
 def run_started(file: File, event: e.RunStarted) -> File:
     version = file.versions[event.version]
-    is_reopened = event.reason in {"restored", "reopened"}
     version = replace(
         version,
         phase=moved_version(version.phase, "received"),
@@ -65,7 +64,6 @@ def run_started(file: File, event: e.RunStarted) -> File:
         step="",
         error="",
     )
-    file = replace(file, generation=file.generation + is_reopened)
     file = with_version(file, version)
     if not event.job:
         return file
@@ -84,16 +82,10 @@ def work_recalled(file: File, event: e.WorkRecalled) -> File:
             file, replace(message, phase=phase, ended_ms=event.at_ms, error=event.reason)
         )
     version = file.versions.get(event.version)
-    if version and event.reason == "superseded" and version.phase in WORKING:
-        phase_now: VersionPhase = _superseded_phase(file, version)
-        file = with_version(file, replace(version, phase=moved_version(version.phase, phase_now)))
+    if version and event.reason == "superseded" and is_left(file, version):
+        superseded = moved_version(version.phase, "superseded")
+        return with_version(file, replace(version, phase=superseded))
     return file
-
-
-def _superseded_phase(file: File, version: Version) -> VersionPhase:
-    """A version that still tells someone goes on doing so; all else is superseded."""
-    is_telling = any(m.is_open for m in completion_messages(file, version))
-    return version.phase if version.phase == "notifying" and is_telling else "superseded"
 
 
 def steps_ordered(file: File, event: e.StepsOrdered) -> File:
@@ -124,22 +116,17 @@ def original_stored(file: File, event: e.OriginalStored) -> File:
 def step_finished(file: File, event: e.StepFinished) -> File:
     job = _ended(file.jobs[event.job], event)
     file = with_job(file, replace(job, phase=moved_job(job.phase, "done"), error=""))
+    key = made_key(job.input, job.step)
+    if event.artifacts and key not in file.made:
+        file = replace(file, made={**file.made, key: event.artifacts})
     version = file.versions[event.version]
     if job.id not in version.jobs:
-        return _kept(file, event, version, job)
-    if not event.artifacts:
-        missing = {**version.missing, job.name: event.reason}
-        return with_version(file, replace(version, missing=missing))
-    key = made_key(version.original, job.step)
-    version = replace(version, outputs={**version.outputs, job.name: key})
-    return _kept(with_version(file, version), event, version, job)
-
-
-def _kept(file: File, event: e.StepFinished, version: Version, job: Job) -> File:
-    key = made_key(version.original, job.step)
-    if not event.artifacts or key in file.made:
         return file
-    return replace(file, made={**file.made, key: event.artifacts})
+    if event.artifacts:
+        version = replace(version, outputs={**version.outputs, job.name: key})
+    else:
+        version = replace(version, missing={**version.missing, job.name: event.reason})
+    return _given_up(with_version(file, version), job)
 
 
 def job_deferred(file: File, event: e.JobDeferred) -> File:
@@ -155,7 +142,8 @@ def job_deferred(file: File, event: e.JobDeferred) -> File:
     file = with_job(file, job)
     version = file.versions[event.version]
     if job.kind == "download" and version.phase == "received":
-        file = with_version(file, replace(version, phase="downloading"))
+        phase = moved_version(version.phase, "downloading")
+        file = with_version(file, replace(version, phase=phase))
     return file
 
 
@@ -167,18 +155,13 @@ def job_died(file: File, event: e.JobDied) -> File:
         losses=job.losses + event.lost,
         error=event.reason,
     )
-    file = with_job(file, job)
-    version = file.versions[event.version]
-    if job.required or job.id not in version.jobs:
-        return file
-    missing = {**version.missing, job.name: event.reason}
-    return with_version(file, replace(version, missing=missing))
+    return _given_up(_missing(with_job(file, job), job, event.reason), job)
 
 
 def job_stopped(file: File, event: e.JobStopped) -> File:
     job = _ended(file.jobs[event.job], event)
-    file = with_job(file, replace(job, phase=moved_job(job.phase, "cancelled")))
-    return _given_up(file, job) if job.asked else file
+    job = replace(job, phase=moved_job(job.phase, "cancelled"), asked=False)
+    return _given_up(_missing(with_job(file, job), job, "cancelled"), job)
 
 
 def job_retried(file: File, event: e.JobRetried) -> File:
@@ -208,23 +191,46 @@ def job_cancelled(file: File, event: e.JobCancelled) -> File:
     job = file.jobs[event.job]
     if event.asked:
         return with_job(file, replace(job, asked=True))
-    return _given_up(_with_job_phase(file, job.id, "cancelled", event.at_ms), job)
+    file = _with_job_phase(file, job.id, "cancelled", event.at_ms)
+    return _given_up(_missing(file, job, "cancelled"), job)
 
 
 def job_discarded(file: File, event: e.JobDiscarded) -> File:
-    job = file.jobs[event.job]
-    return _given_up(_with_job_phase(file, job.id, "discarded", event.at_ms), job)
+    return _given_up(
+        _with_job_phase(file, event.job, "discarded", event.at_ms), file.jobs[event.job]
+    )
+
+
+def _missing(file: File, job: Job, reason: str) -> File:
+    """A step that the recipe can do without has no result, for this reason."""
+    version = file.versions[job.version]
+    if job.required or job.id not in version.jobs:
+        return file
+    return with_version(file, replace(version, missing={**version.missing, job.name: reason}))
 
 
 def _given_up(file: File, job: Job) -> File:
-    """An operator gave this work up: its version ends, unless something else ended it."""
+    """Discard the version once its work has ended, if an operator gave up what it needs.
+
+    A dead job that is left keeps the version failed: it can still be retried.
+    """
     version = file.versions[job.version]
-    is_ours = job.id in version.jobs and version.phase in {*WORKING, "failed"}
-    if not is_ours or not job.required:
+    if job.id not in version.jobs or version.phase not in {*WORKING - {"notifying"}, "failed"}:
         return file
-    return with_version(file, replace(version, phase=moved_version(version.phase, "discarded")))
+    needed = [file.jobs[j] for j in version.jobs if file.jobs[j].required]
+    if any(file.jobs[j].is_open for j in version.jobs):
+        return file
+    dead = next((j for j in needed if j.phase == "dead"), None)
+    if dead is not None:
+        is_failed = version.phase == "failed"
+        version = replace(version, step=dead.name, error=dead.error) if is_failed else version
+        return with_version(file, version)
+    if all(j.phase == "done" for j in needed):
+        return file
+    phase = moved_version(version.phase, "discarded")
+    return with_version(file, replace(version, phase=phase, step="", error=""))
 
 
-def _with_job_phase(file: File, job_id: str, phase: Any, at_ms: int) -> File:
+def _with_job_phase(file: File, job_id: str, phase: JobPhase, at_ms: int) -> File:
     job = file.jobs[job_id]
     return with_job(file, replace(job, phase=moved_job(job.phase, phase), ended_ms=at_ms))

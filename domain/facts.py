@@ -10,7 +10,7 @@ from domain.consequences import follow
 from domain.draft import Draft
 from domain.order import Fact, View, view
 from domain.progress import download_id
-from domain.recipes import Candidate, choose
+from domain.recipes import Candidate, Recipe, choose
 from domain.states import ORIGINAL, File, made_key
 
 
@@ -21,8 +21,8 @@ def report_version(draft: Draft, command: c.ReportVersion) -> None:
         draft.add(_reported(draft, command, verdict="joined"))
         follow(draft, before)
         return
-    newest, name = _seen_with(draft.file, command)
-    recipe = choose(draft.context.configured, _candidate(command, name))
+    newest = _seen_with(draft.file, command)
+    recipe = _matching(draft, command, newest.name)
     if recipe is None:
         draft.add(_reported(draft, command, verdict="ignored"))
         follow(draft, before)
@@ -37,8 +37,8 @@ def report_version(draft: Draft, command: c.ReportVersion) -> None:
     follow(draft, before)
 
 
-def _seen_with(file: File, command: c.ReportVersion) -> tuple[View, str]:
-    """The view as it will be with this report, and the name that the file will have."""
+def _seen_with(file: File, command: c.ReportVersion) -> View:
+    """The view as it will be with this report."""
     fact = Fact(
         kind="version",
         event=command.event,
@@ -49,8 +49,19 @@ def _seen_with(file: File, command: c.ReportVersion) -> tuple[View, str]:
         at_us=command.occurred_us,
         name=command.name,
     )
-    seen = view((*file.facts, fact))
-    return seen, seen.name
+    return view((*file.facts, fact))
+
+
+def _matching(draft: Draft, command: c.ReportVersion, name: str) -> Recipe | None:
+    """The recipe for the name that was reported, else for the one that the file has by now.
+
+    The report's own name comes first, so that a renaming told before it changes nothing.
+    """
+    names = dict.fromkeys((command.name, name))
+    found = (
+        choose(draft.context.configured, _candidate(command, n)) for n in names if n or not name
+    )
+    return next((recipe for recipe in found if recipe is not None), None)
 
 
 def _candidate(command: c.ReportVersion, name: str) -> Candidate:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from domain import commands as c
 from domain import events as e
 from domain.commands import Refusal
-from domain.consequences import is_wanted, recall
+from domain.consequences import is_wanted, recall, recall_of_file, tell_name
 from domain.draft import Draft
 from domain.progress import advance, start_run
 from domain.recipes import Candidate, choose
-from domain.states import Version
-from domain.telling import Notice
+from domain.states import Message, Version
+from domain.telling import Notice, holds_true
 
 
 def retry_job(draft: Draft, command: c.RetryJob) -> Refusal | None:
@@ -40,8 +40,11 @@ def cancel_job(draft: Draft, command: c.CancelJob) -> Refusal | None:
         return Refusal("unknown", "there is no such job")
     if not job.is_open:
         return Refusal("conflict", f"the job is {job.phase}")
+    if job.asked:
+        return Refusal("conflict", "the job was asked to stop already")
     asked = job.id in draft.context.in_flight
     draft.add(e.JobCancelled(at_ms=draft.now_ms, job=job.id, version=job.version, asked=asked))
+    advance(draft, job.version)
     return None
 
 
@@ -75,20 +78,32 @@ def resolve_message(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
         draft.add(
             e.MessageResolved(at_ms=draft.now_ms, message=message.id, outcome=command.outcome)
         )
+        tell_name(draft)
     return refusal
 
 
 def _resend_refusal(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
     message = draft.file.messages[command.message]
-    if draft.file.erased:
+    if message.erased:
         return Refusal("conflict", "the file was erased, and the message's bytes with it")
     if message.phase == "pending":
         return Refusal("conflict", "already queued")
-    version = draft.file.versions.get(message.version)
-    is_old = version is not None and not is_wanted(draft, version, draft.file.view)
-    if is_old and not command.force:
-        return Refusal("superseded", "a newer version has superseded it; force sends it anyway")
+    if _is_overtaken(draft, message) and not command.force:
+        return Refusal("superseded", "what it says is not so any more; force sends it anyway")
     return None
+
+
+def _is_overtaken(draft: Draft, message: Message) -> bool:
+    """Whether the message would tell the past as if it were the present."""
+    version = draft.file.versions.get(message.version)
+    if version is not None and not is_wanted(draft, version, draft.file.view):
+        return True
+    if message.type == "file.deleted" and draft.file.view.is_present:
+        return True
+    return bool(message.meaning) and holds_true(draft.file, message.destination) not in {
+        message.meaning,
+        "",
+    }
 
 
 def reprocess(draft: Draft, command: c.Reprocess) -> Refusal | None:
@@ -102,13 +117,16 @@ def reprocess(draft: Draft, command: c.Reprocess) -> Refusal | None:
     recipe = command.recipe or _configured(draft, version)
     if not recipe or recipe not in draft.context.recipes:
         return Refusal("unknown", "no recipe matches this version")
+    if version.erased:
+        return Refusal("conflict", "the version was erased")
     if recipe == version.recipe:
         return Refusal("nothing-to-do", "the recipe has not changed since; retry tries again")
     is_old = version.version != seen.current
     if is_old and draft.context.recipes[recipe].versions == "latest":
         return Refusal("superseded", "a newer version has superseded it")
     recall(draft, version, "reprocessed")
-    start_run(draft, version, reason="reprocessed", recipe=recipe)
+    reason: e.RunReason = "reprocessed" if version.recipe else "matched"
+    start_run(draft, version, reason=reason, recipe=recipe)
     advance(draft, version.version)
     return None
 
@@ -151,6 +169,7 @@ def erase_file(draft: Draft, _: c.EraseFile) -> Refusal | None:
         return Refusal("nothing-to-do", "the file was erased already")
     for version in tuple(draft.file.versions.values()):
         recall(draft, version, "erased")
+    recall_of_file(draft, "erased")
     sequence, orders = draft.tell(Notice("file.erased"))
     if orders:
         draft.add(

@@ -44,8 +44,9 @@ class View:
     """What is true of a file by its facts.
 
     ``current`` is the newest version, or "" where the file is deleted or has none. ``newest`` is
-    the same without regard to deletion. ``reopened`` is the event that gave an older meaning back
-    (a restore after a delete, an older version made current again), or "" if none did.
+    the same without regard to deletion. ``named`` is the event that gave the name. ``reopened`` is
+    the event that gave an older meaning back (a restore after a delete, an older version made
+    current again), or "" if none did; ``generation`` is 1 and one more for each such event.
     ``is_ordered`` is false where the source's order had a gap and arrival decided.
     """
 
@@ -53,7 +54,9 @@ class View:
     current: str = ""
     newest: str = ""
     name: str = ""
+    named: str = ""
     reopened: str = ""
+    generation: int = 1
     is_ordered: bool = True
 
 
@@ -94,17 +97,19 @@ def view(facts: Sequence[Fact]) -> View:
     newest = max(versions, key=version_key).version if versions else ""
     presence = [fact for fact in facts if fact.kind != "renamed"]
     is_present = bool(presence) and max(presence, key=life_key).kind != "deleted"
-    named = [fact for fact in facts if fact.name]
-    reopened = max(
-        (_after_deletion(presence, life_key), _after_rollback(versions, version_key)),
-        key=lambda fact: (-1,) if fact is None else (0, *life_key(fact)),
-    )
+    named = max((fact for fact in facts if fact.name), key=life_key, default=None)
+    reopenings = {
+        fact.event: fact
+        for fact in (*_after_deletion(presence, life_key), *_after_rollback(versions, version_key))
+    }
     return View(
         is_present=is_present,
         current=newest if is_present else "",
         newest=newest,
-        name=max(named, key=life_key).name if named else "",
-        reopened="" if reopened is None else reopened.event,
+        name=named.name if named else "",
+        named=named.event if named else "",
+        reopened=max(reopenings.values(), key=life_key).event if reopenings else "",
+        generation=1 + len(reopenings),
         is_ordered=is_version_ordered and is_life_ordered,
     )
 
@@ -124,7 +129,7 @@ def _version_order(versions: Sequence[Fact]) -> tuple[KeyOf, bool]:
         return _by_value, True
     if all(fact.at_us is not None for fact in versions):
         return _by_time, True
-    return _by_arrival, len({fact.version for fact in versions}) == 1
+    return _by_arrival, len({(fact.version, fact.name) for fact in versions}) == 1
 
 
 def _life_order(facts: Sequence[Fact]) -> tuple[KeyOf, bool]:
@@ -132,31 +137,34 @@ def _life_order(facts: Sequence[Fact]) -> tuple[KeyOf, bool]:
         return _by_sequence, True
     if all(fact.at_us is not None for fact in facts):
         return _by_time, True
-    return _by_arrival, all(fact.kind == "version" for fact in facts)
+    if all(fact.kind == "version" for fact in facts):
+        # Nothing but versions: what orders them orders their names too.
+        return _version_order(facts)
+    return _by_arrival, False
 
 
-def _after_deletion(presence: Sequence[Fact], key: KeyOf) -> Fact | None:
-    """The last fact that made a deleted file present again."""
-    reopening: Fact | None = None
+def _after_deletion(presence: Sequence[Fact], key: KeyOf) -> list[Fact]:
+    """The facts that made a deleted file present again."""
+    reopenings: list[Fact] = []
     is_deleted = False
     for fact in sorted(presence, key=key):
         if is_deleted and fact.kind != "deleted":
-            reopening = fact
+            reopenings.append(fact)
         is_deleted = fact.kind == "deleted"
-    return reopening
+    return reopenings
 
 
-def _after_rollback(versions: Sequence[Fact], key: KeyOf) -> Fact | None:
-    """The last fact that made an older version current again."""
-    reopening: Fact | None = None
+def _after_rollback(versions: Sequence[Fact], key: KeyOf) -> list[Fact]:
+    """The facts that made an older version current again."""
+    reopenings: list[Fact] = []
     seen: set[str] = set()
     current = ""
     for fact in sorted(versions, key=key):
         if fact.version != current and fact.version in seen:
-            reopening = fact
+            reopenings.append(fact)
         current = fact.version
         seen.add(current)
-    return reopening
+    return reopenings
 
 
 def _by_value(fact: Fact) -> SortKey:

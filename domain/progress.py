@@ -6,23 +6,24 @@ from domain import events as e
 from domain.draft import Draft
 from domain.ids import derive
 from domain.order import View
-from domain.recipes import Recipe
+from domain.recipes import Recipe, Step
 from domain.states import ORIGINAL, WORKING, Job, Version, made_key
 from domain.telling import Notice
 
 
 def start_run(draft: Draft, version: Version, *, reason: e.RunReason, recipe: str = "") -> None:
-    """Begin work on a known version, with the bytes that are there or a new download."""
+    """Begin work on a known version, with the bytes that are there or a download.
+
+    A download of it that is still under way is taken over: the bytes are the same.
+    """
     pinned = recipe or version.recipe
-    if not pinned:
-        return
     run = version.run + (reason == "reprocessed")
     original = version.original or version.sha256
     is_there = made_key(original, ORIGINAL) in draft.file.made
-    seen = draft.file.view
     again = pinned if run > 1 else ""
-    job = "" if is_there else download_id(draft, version.version, seen, again)
-    is_busy = job in draft.file.jobs and draft.file.jobs[job].is_open
+    job = "" if is_there else _open_download(draft, version)
+    if not is_there and not job:
+        job = download_id(draft, version.version, draft.file.view, again)
     draft.add(
         e.RunStarted(
             at_ms=draft.now_ms,
@@ -30,9 +31,14 @@ def start_run(draft: Draft, version: Version, *, reason: e.RunReason, recipe: st
             run=run,
             recipe=pinned,
             reason=reason,
-            job="" if is_busy else job,
+            job=job,
         )
     )
+
+
+def _open_download(draft: Draft, version: Version) -> str:
+    jobs = (j for j in draft.file.jobs.values() if j.version == version.version)
+    return next((j.id for j in jobs if j.kind == "download" and j.is_open), "")
 
 
 def advance(draft: Draft, name: str) -> None:
@@ -57,7 +63,7 @@ def _order_steps(draft: Draft, version: Version, recipe: Recipe) -> None:
     names = {name for name, _ in reused}
     orders = tuple(
         e.JobOrder(
-            id=_step_id(draft, version, step.name, step.digest),
+            id=_step_id(draft, version, step),
             kind="transform",
             name=step.name,
             step=step.digest,
@@ -116,12 +122,19 @@ def fail(draft: Draft, version: Version, job: Job) -> None:
 
 def download_id(draft: Draft, version: str, seen: View, reprocessed: str = "") -> str:
     """The id of a version's download, as the file's facts and an operator's order have it."""
-    parts = (version, "download", seen.reopened, reprocessed)
-    return derive(draft.context.key, "job", draft.stream, *parts)
+    return _job_id(draft, version, "download", seen.reopened, reprocessed)
 
 
-def _step_id(draft: Draft, version: Version, name: str, digest: str) -> str:
+def _step_id(draft: Draft, version: Version, step: Step) -> str:
+    original = version.original or version.sha256
     again = (draft.file.view.reopened, version.recipe if version.run > 1 else "")
-    return derive(
-        draft.context.key, "job", draft.stream, version.version, "transform", name, digest, *again
-    )
+    parts = (version.version, "transform", step.name, step.digest, original, *again)
+    return _job_id(draft, *parts)
+
+
+def _job_id(draft: Draft, *parts: str) -> str:
+    """A job's id by what it is about. What is done is never done again under the same id."""
+    job = derive(draft.context.key, "job", draft.stream, *parts)
+    while job in draft.file.jobs and draft.file.jobs[job].phase == "done":
+        job = derive(draft.context.key, "job", draft.stream, *parts, job)
+    return job

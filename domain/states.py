@@ -18,7 +18,10 @@ from domain.work import (
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of work. ``attempts`` counts those that used one up, ``losses`` dead workers."""
+    """One piece of work. ``attempts`` counts those that used one up, ``losses`` dead workers.
+
+    ``input`` is the SHA-256 of the bytes that a transformation works on.
+    """
 
     id: str
     kind: JobKind
@@ -28,6 +31,7 @@ class Job:
     ordered_ms: int
     due_ms: int
     step: str = ""
+    input: str = ""
     required: bool = True
     attempts: int = 0
     losses: int = 0
@@ -46,7 +50,12 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One notification of one destination. ``reached`` says that the receiver may know of it."""
+    """One notification of one destination. ``reached`` says that the receiver may know of it.
+
+    ``meaning`` is what the receiver holds true of the file afterwards, "" where the message leaves
+    that alone: a renaming, or a version that was not the current one. ``facts`` is how many of the
+    file's facts were known when it was made. ``erased`` says that its bytes are gone.
+    """
 
     id: str
     destination: str
@@ -57,10 +66,12 @@ class Message:
     ordered_ms: int
     due_ms: int
     meaning: str
+    facts: int = 0
     attempts: int = 0
     epoch: int = 0
     run: int = 1
     reached: bool = False
+    erased: bool = False
     ended_ms: int = 0
     error: str = ""
     reference: str = ""
@@ -78,7 +89,8 @@ class Version:
     ``original`` is the SHA-256 of its bytes once they are there. ``outputs`` maps each finished
     step of this run to the key in ``File.made``, ``missing`` each step without a result to the
     reason; ``result`` is what ``outputs`` was when the version was last completed. ``reprocessed``
-    is the recipe that an operator gave it, which enters the ids of its messages.
+    is the recipe that an operator gave it, which enters the ids of its messages. ``erased`` says
+    that its content was removed for good: nothing brings this version back.
     """
 
     version: str
@@ -100,7 +112,7 @@ class Version:
     outputs: dict[str, str] = field(default_factory=dict)
     result: dict[str, str] = field(default_factory=dict)
     missing: dict[str, str] = field(default_factory=dict)
-    told: bool = False
+    erased: bool = False
     step: str = ""
     error: str = ""
     reported_ms: int = 0
@@ -122,7 +134,6 @@ class File:
     made: dict[str, tuple[Artifact, ...]] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     sequence: int = 0
-    generation: int = 1
     held: bool = False
     erased: bool = False
     opened_ms: int = 0
@@ -132,6 +143,11 @@ class File:
     def view(self) -> View:
         """What is true of the file by its facts."""
         return view(self.facts)
+
+    @property
+    def generation(self) -> int:
+        """One, and one more each time that the file's meaning was reopened at its source."""
+        return self.view.generation
 
     @property
     def ranking(self) -> list[str]:
@@ -155,8 +171,8 @@ def current_result(file: File) -> str:
     """The newest version whose artifacts are complete, or "": the one result shown as current."""
     if not file.view.is_present:
         return ""
-    done = (v for v in reversed(file.ranking) if file.versions[v].completed_ms)
-    return next(done, "")
+    known = (file.versions[v] for v in reversed(file.ranking))
+    return next((v.version for v in known if v.completed_ms and not v.erased), "")
 
 
 def with_job(file: File, job: Job) -> File:
@@ -174,6 +190,13 @@ def with_version(file: File, version: Version) -> File:
     return replace(file, versions={**file.versions, version.version: version})
 
 
+def is_left(file: File, version: Version) -> bool:
+    """Whether a version that is not wanted has nothing more to do: it tells nobody any more."""
+    if version.phase == "notifying":
+        return not any(m.is_open for m in completion_messages(file, version))
+    return version.phase in WORKING
+
+
 def completion_messages(file: File, version: Version) -> list[Message]:
     """The messages that tell of this run's completion."""
     return [
@@ -186,5 +209,5 @@ def completion_messages(file: File, version: Version) -> list[Message]:
 
 
 def meaning_of(kind: MessageType, about: Version | None) -> str:
-    """What a receiver holds true after this message; a renaming changes nothing of that."""
+    """What a receiver holds true of the file after this message, if it is about what is current."""
     return f"{kind}:{about.version}:{about.reprocessed}" if about else kind

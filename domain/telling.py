@@ -12,22 +12,26 @@ from typing import Any
 from domain.commands import Body, Context, Destination
 from domain.events import MessageOrder, MessageType
 from domain.ids import derive
+from domain.order import view
 from domain.states import ORIGINAL, File, Message, Version, meaning_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNSENT = frozenset({"skipped", "discarded"})
+_GONE = frozenset({"file.deleted", "file.erased"})
 
 
 @dataclass(frozen=True, slots=True)
 class Notice:
     """What is to be told of a file, or of one of its versions.
 
-    ``details`` are fields of the message's data beside those that every message has.
+    ``details`` are fields of the message's data beside those that every message has. ``only`` is
+    the destination that is to hear it, "" for all that are concerned.
     """
 
     type: MessageType
     version: Version | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    only: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,9 @@ def tell(stream: str, file: File, notice: Notice, context: Context) -> Telling:
     sequence = next_sequence(file, context.now_ms)
     orders: list[MessageOrder] = []
     bodies: list[Body] = []
-    for destination in _listeners(file, notice, context):
+    for destination in listeners(file, notice, context):
         message_id = _message_id(stream, file, notice, destination.name, context)
-        if message_id in file.messages:
+        if not message_id:
             continue
         envelope = Envelope(message_id, destination, sequence)
         data = compose(file, notice, envelope, context)
@@ -76,58 +80,101 @@ def commitment(salt: bytes, data: bytes) -> str:
 
 
 def holds_true(file: File, destination: str) -> str:
-    """What the destination was last told that still stands, "" for nothing."""
+    """What the destination holds true of the file, or soon will; "" for nothing.
+
+    That is the last meaning it was told, or is being told. A dead message counts: it may yet be
+    sent again, and then has to be outdone by a later one. One that was called back unsent does not.
+    """
+    last = _last(file, destination, is_standing=True)
+    return last.meaning if last else ""
+
+
+def name_told(file: File, destination: str) -> str:
+    """The name that the destination has for the file, "" where that is not settled.
+
+    It is not while a message is open or dead: one that is sent later must not be outdone by a
+    renaming, or a receiver that goes by sequences would drop what the message says.
+    """
+    meant = _last(file, destination, is_standing=True)
     told = [
         m
         for m in file.messages.values()
-        if m.destination == destination
-        and m.type != "file.renamed"
-        and m.phase not in _UNSENT | {"dead"}
+        if meant
+        and m.destination == destination
+        and m.sequence >= meant.sequence
+        and (m.reached or m.phase not in _UNSENT)
     ]
-    return max(told, key=lambda m: m.sequence).meaning if told else ""
+    last = max(told, key=_by_sequence, default=None)
+    if last is None or last.type in _GONE or last.erased:
+        return ""
+    if any(m.is_open or m.phase == "dead" for m in told):
+        return ""
+    return view(file.facts[: last.facts]).name
 
 
-def has_heard_of(file: File, destination: str, in_flight: frozenset[str]) -> bool:
-    """Whether the destination may know of the file's content, from what it was told last."""
+def has_heard_of(file: File, destination: str) -> bool:
+    """Whether the destination knows of the file's content, or is about to."""
     heard = [
         m
         for m in file.messages.values()
         if m.destination == destination
         and m.type != "file.renamed"
-        and (m.reached or m.phase == "delivered" or m.id in in_flight)
+        and (m.reached or m.phase == "delivered" or m.is_open)
     ]
-    return bool(heard) and max(heard, key=lambda m: m.sequence).type != "file.deleted"
+    return bool(heard) and max(heard, key=_by_sequence).type not in _GONE
 
 
-def _listeners(file: File, notice: Notice, context: Context) -> list[Destination]:
+def listeners(file: File, notice: Notice, context: Context) -> list[Destination]:
+    """Who is to hear this and does not hold it true already."""
     known = context.destinations
-    if notice.version is not None:
+    if notice.only:
+        names: tuple[str, ...] = (notice.only,)
+    elif notice.version is None:
+        heard = dict.fromkeys(m.destination for m in file.messages.values())
+        names = tuple(n for n in heard if has_heard_of(file, n))
+    else:
         recipe = context.recipes.get(notice.version.recipe)
         names = recipe.notify if recipe else ()
-        meaning = meaning_of(notice.type, notice.version)
-        names = tuple(n for n in names if holds_true(file, n) != meaning)
-    else:
-        heard = dict.fromkeys(m.destination for m in file.messages.values())
-        names = tuple(n for n in heard if has_heard_of(file, n, context.in_flight))
+        if notice.version.version == file.view.current:
+            meaning = meaning_of(notice.type, notice.version)
+            names = tuple(n for n in names if holds_true(file, n) != meaning)
     return [known[n] for n in names if n in known and notice.type in known[n].types]
 
 
+def _last(file: File, destination: str, *, is_standing: bool) -> Message | None:
+    told = (
+        m
+        for m in file.messages.values()
+        if m.destination == destination
+        and m.meaning
+        and (not is_standing or m.reached or m.phase not in _UNSENT)
+    )
+    return max(told, key=_by_sequence, default=None)
+
+
 def _message_id(stream: str, file: File, notice: Notice, destination: str, context: Context) -> str:
+    """The id of this message, or "" where it was said and nothing else was said since."""
     version = notice.version
     seen = file.view
     about_current = version is None or version.version == seen.current
-    more = (notice.details.get("name", ""), str(notice.details.get("fact", "")))
-    return derive(
-        context.key,
-        "msg",
+    parts = (
         destination,
         stream,
         version.version if version else "",
         notice.type,
         seen.reopened if about_current else "",
         version.reprocessed if version else "",
-        *(more if notice.type == "file.renamed" else ()),
+        *((seen.name, seen.named) if notice.type == "file.renamed" else ()),
     )
+    message_id = derive(context.key, "msg", *parts)
+    known = file.messages.get(message_id)
+    last = _last(file, destination, is_standing=False)
+    if known is None:
+        return message_id
+    if not known.meaning or last is None or (known is last and known.phase != "skipped"):
+        return ""
+    # The same words a second time, after others: a message of its own, named by what it outdoes.
+    return derive(context.key, "msg", *parts, last.id)
 
 
 def compose(file: File, notice: Notice, envelope: Envelope, context: Context) -> bytes:
@@ -172,7 +219,7 @@ def _data(file: File, notice: Notice, sequence: int, context: Context) -> dict[s
         data |= _version_data(file, notice.version, context)
     if notice.type == "file.version.completed" and notice.version is not None:
         data |= _results(file, notice.version, context)
-    return data | {k: v for k, v in notice.details.items() if k != "fact"}
+    return data | dict(notice.details)
 
 
 def _version_data(file: File, version: Version, context: Context) -> dict[str, Any]:
