@@ -157,7 +157,7 @@ class Actors:
 
     def fact(self, choice: int) -> None:
         if self.told and choice % 5 == 0:
-            assert self.world.tell(self.told[choice % len(self.told)]) == Decision()
+            assert not self.world.tell(self.told[choice % len(self.told)]).events
         elif self.facts:
             self.told.append(self.facts.pop(0))
             self.world.tell(self.told[-1])

@@ -100,6 +100,7 @@ class World:
         for body in outcome.bodies:
             assert body.message not in self.bodies, "a message was made twice"
             self.bodies[body.message] = body.data
+        assert self.file == outcome.after
         self._check_moment(before)
         return outcome
 
