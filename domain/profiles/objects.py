@@ -194,6 +194,8 @@ AWS_S3 = replace(
     title="Amazon S3 through SNS or EventBridge",
     verifier=proofs.sns_or_token,
     is_unsigned=True,
+    risk="What comes through EventBridge is not signed: the connection's header is a password. "
+    "Any account can sign with SNS: list the topics that may speak (allow).",
 )
 
 AWS_EVENTBRIDGE = replace(

@@ -104,6 +104,9 @@ def _hmac_errors(profile: Profile, settings: HmacSettings | None) -> list[Settin
         errors.append(SettingsError("timestamp", "names no header", mend))
     if "body" not in placeholders(settings.signed):
         errors.append(SettingsError("signed", "the body is not signed", "add {body} to it"))
+    stray = sorted(set(places.holes(settings.signed)) - set(placeholders(settings.signed)))
+    mend = "use {header:NAME}, {body}, {method}, {url}, {path}, {query} or {timestamp}"
+    errors += [SettingsError("signed", f"has an unknown {{{hole}}}", mend) for hole in stray]
     return errors
 
 
@@ -114,13 +117,20 @@ def warnings(source: Source) -> tuple[str, ...]:
         signed = {p.lower() for p in placeholders(scheme.signed)}
         if scheme.hash == "sha1" and source.profile.name == "hmac":
             found.append("algorithm sha1 is weak: use sha256 if the source can")
-        clock = scheme.clock
-        has_header = clock is not None and clock.header and scheme.content is None
-        if clock and has_header and f"header:{clock.header}" not in signed:
-            found.append(f"the timestamp in header {clock.header} is not signed")
+        if scheme.content is None and _unsigned_time(source, scheme.clock, signed):
+            found.append("the time is not signed: an old delivery can be sent again as new")
+    if source.profile.needs_url and not source.mapping.url:
+        found.append("map.url is missing: announcements of new versions are refused")
     if unsigned_identity(source):
         found.append(f"taken from unsigned bytes: {', '.join(unsigned_identity(source))}")
     return tuple(dict.fromkeys(found))
+
+
+def _unsigned_time(source: Source, clock: Clock | None, signed: set[str]) -> bool:
+    if clock is None:
+        # That a provider signs no time is said once, on its profile's page.
+        return source.profile.name == "hmac"
+    return (f"header:{clock.header}" if clock.header else "timestamp") not in signed
 
 
 def unsigned_identity(source: Source) -> tuple[str, ...]:
@@ -129,13 +139,21 @@ def unsigned_identity(source: Source) -> tuple[str, ...]:
         return () if source.profile.has_signed_id else ("event_id",)
     signed = {p.lower() for scheme in source.schemes for p in placeholders(scheme.signed)}
     names = ("event_id", "file_id", "version", "url")
-    return tuple(name for name in names if _headers(getattr(source.mapping, name)) - signed)
+    if signed & {"query", "url"}:
+        signed = signed | {f"query:{name}" for name in _outside(source.mapping, "query:")}
+    return tuple(name for name in names if _taken(getattr(source.mapping, name)) - signed)
 
 
-def _headers(where: Where) -> set[str]:
-    texts = (where,) if isinstance(where, str) else where
-    plain = {text.lower() for text in texts if text.startswith("header:")}
-    return plain.union(*({p.lower() for p in placeholders(t) if ":" in p} for t in texts))
+def _outside(mapping: FieldMap, kind: str) -> set[str]:
+    found = {name for entry in fields(mapping) for name in _taken(getattr(mapping, entry.name))}
+    return {name.removeprefix(kind) for name in found if name.startswith(kind)}
+
+
+def _taken(where: Where) -> set[str]:
+    # What a field takes from outside the body: headers and query parameters.
+    texts = places.alternatives(where)
+    found = [*texts, *(hole for text in texts for hole in places.holes(text))]
+    return {text.lower() for text in found if text.startswith(("header:", "query:"))}
 
 
 def _key_errors(

@@ -22,6 +22,7 @@ SIGNED
 event_id = "header:X-Id"
 type = "/type"
 file_id = "/file"
+url = "/url"
 """
 
 
@@ -71,9 +72,9 @@ def test_an_identity_from_unsigned_bytes_is_refused_unless_said_otherwise(tmp_pa
     assert isinstance(refused, Invalid)
     assert [problem.key for problem in refused.problems] == ["sources.s.map.event_id"]
     allowed = SCHEME.replace("SIGNED", "unsigned = true")
-    assert found(tmp_path, allowed) == [("warning", "sources.s")]
-    signed = SCHEME.replace("SIGNED", "signed = '{header:x-id}.{body}'")
-    assert found(tmp_path, signed) == []
+    assert found(tmp_path, allowed) == [("warning", "sources.s")] * 2
+    lines = "signed = '{header:x-id}.{header:x-time}.{body}'\ntimestamp = 'header:X-Time'"
+    assert found(tmp_path, SCHEME.replace("SIGNED", lines)) == []
 
 
 def test_an_unsigned_time_and_an_old_hash_are_warned_of(tmp_path: Path) -> None:

@@ -1,0 +1,455 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain import comparison, profiles
+from domain.profiles import (
+    ContractBreach,
+    FieldMap,
+    Handshake,
+    HmacSettings,
+    Mapped,
+    Rejected,
+    SettingsError,
+    Source,
+    SourceEvent,
+    SourceSettings,
+)
+from domain.profiles.objects import decode_key
+from domain.schemes import Request
+
+NOW = datetime(2026, 11, 30, 10, 15, 30, tzinfo=UTC)
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+CREATED: dict[str, Any] = {
+    "type": "file.version.created",
+    "timestamp": "2026-11-30T10:00:00Z",
+    "data": {
+        "file_id": "F-17",
+        "version": 3,
+        "sequence": 42,
+        "name": "invoice.pdf",
+        "size": 48211,
+        "project": "P-9",
+        "sha256": "AB" * 32,
+        "media_type": "application/pdf",
+        "download_url": "https://files.example/F-17/3",
+    },
+}
+
+
+def prepared(profile: str = "standard-webhooks", **settings: Any) -> Source:
+    made = profiles.prepare(SourceSettings(profile=profile, secrets=(SECRET,), **settings))
+    assert isinstance(made, Source), made
+    return made
+
+
+def request(
+    body: object, *headers: tuple[str, str], method: str = "POST", query: str = ""
+) -> Request:
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    sent = (("webhook-id", "msg_1"), *headers)
+    return Request(method, f"https://hooks.example/h?{query}", "/h", query, sent, raw)
+
+
+def read(body: object, source: Source | None = None, *headers: tuple[str, str]) -> Any:
+    return profiles.read(source or prepared(), request(body, *headers), NOW)
+
+
+def only(reading: Any) -> SourceEvent:
+    assert isinstance(reading, Mapped), reading
+    (event,) = reading.events
+    assert isinstance(event, SourceEvent), event
+    return event
+
+
+def changed(**data: Any) -> dict[str, Any]:
+    return CREATED | {"data": CREATED["data"] | data}
+
+
+def without(*names: str) -> dict[str, Any]:
+    return CREATED | {"data": {k: v for k, v in CREATED["data"].items() if k not in names}}
+
+
+def test_every_field_of_the_standard_body_is_read() -> None:
+    event = only(read(CREATED))
+    assert replace(event, item=None) == SourceEvent(
+        event_id="msg_1",
+        delivery_id="msg_1",
+        type="file.version.created",
+        action="version",
+        file_id="F-17",
+        version="3",
+        name="invoice.pdf",
+        project="P-9",
+        size_bytes=48211,
+        sha256="ab" * 32,
+        media_type="application/pdf",
+        url="https://files.example/F-17/3",
+        sequence=42,
+        occurred_at=datetime(2026, 11, 30, 10, tzinfo=UTC),
+        order="3",
+        comparator="integer",
+    )
+
+
+@pytest.mark.req("A6")
+@pytest.mark.parametrize(
+    "body, field, reason",
+    [
+        (without("file_id"), "/data/file_id", "is missing"),
+        (changed(file_id=None), "/data/file_id", "is missing"),
+        (changed(file_id=17), "/data/file_id", "must be a text"),
+        (changed(file_id=""), "/data/file_id", "must be a text"),
+        (changed(file_id="a\0b"), "/data/file_id", "contains U+0000"),
+        (changed(file_id="x" * 3000), "/data/file_id", "is longer than 2048 characters"),
+        (changed(version=True), "/data/version", "must be an id"),
+        (changed(version=1.5), "/data/version", "must be an id"),
+        (changed(version=[]), "/data/version", "must be an id"),
+        (changed(sequence="42"), "/data/sequence", "must be a whole number"),
+        (changed(sequence=2**63), "/data/sequence", "must be a whole number"),
+        (changed(size=-1), "/data/size", "must be a whole number"),
+        (changed(name=7), "/data/name", "must be a text"),
+        (changed(sha256="abc"), "/data/sha256", "must be 64 hexadecimal digits"),
+        (changed(project={"id": 1}), "/data/project", "must be a text"),
+        (without("download_url"), "/data/download_url", "is missing"),
+        (changed(download_url="ftp://x/y"), "/data/download_url", "must be an http or https address"),
+        (changed(download_url="https:///x"), "/data/download_url", "must be an http or https address"),
+        (changed(download_url="https://x/ y"), "/data/download_url", "must be an http or https address"),
+        (changed(download_url="https://[x/"), "/data/download_url", "must be an http or https address"),
+        (CREATED | {"timestamp": "yesterday"}, "/timestamp", "must be a time with its zone"),
+        (CREATED | {"type": 5}, "/type", "must be a text"),
+        ({}, "/type", "is missing"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_breach_names_the_field_and_never_its_value(body: Any, field: str, reason: str) -> None:
+    assert read(body) == ContractBreach(field, reason)
+
+
+def test_a_version_that_is_not_told_is_the_hash_else_the_event_id() -> None:
+    assert only(read(without("version"))).version == "ab" * 32
+    event = only(read(without("version", "sha256")))
+    assert (event.version, event.order, event.comparator) == ("msg_1", None, None)
+
+
+def test_a_whole_number_may_be_written_with_an_exponent() -> None:
+    body = json.dumps(CREATED).replace("48211", "4.8E+4").encode()
+    assert only(read(body)).size_bytes == 48000
+
+
+@pytest.mark.req("C6")
+def test_delete_restore_and_rename_need_no_address() -> None:
+    for word, action in [
+        ("file.deleted", "deleted"),
+        ("file.restored", "restored"),
+        ("file.renamed", "renamed"),
+    ]:
+        event = only(read(without("download_url", "version") | {"type": word}))
+        assert (event.action, event.version, event.file_id) == (action, None, "F-17")
+    assert read(without("name") | {"type": "file.renamed"}) == ContractBreach(
+        "/data/name", "is missing"
+    )
+
+
+@pytest.mark.req("A6")
+def test_what_starts_nothing_is_not_judged_by_what_it_does_not_need() -> None:
+    event = only(read(changed(file_id=5, size="x", name=[]) | {"type": "file.seen"}))
+    assert (event.action, event.file_id, event.name) == ("ignore", "", "")
+
+
+@pytest.mark.req("A6")
+def test_unknown_fields_are_kept_or_refused_by_name() -> None:
+    body = changed(colour="red")
+    assert only(read(body)).file_id == "F-17"
+    strict = prepared(unknown_fields="refuse")
+    assert read(body, strict) == ContractBreach("/data/colour", "is not known")
+    assert only(read(CREATED, strict)).file_id == "F-17"
+
+
+def test_the_configuration_says_what_their_words_mean() -> None:
+    source = prepared(types=(("file.scanned", "version"), ("file.*", "deleted")))
+    assert only(read(CREATED | {"type": "file.scanned"}, source)).action == "version"
+    assert only(read(CREATED | {"type": "file.burnt"}, source)).action == "deleted"
+    assert only(read(CREATED | {"type": "file.restored"}, source)).action == "restored"
+
+
+@pytest.mark.parametrize(
+    "order, wanted",
+    [
+        ("version", ("3", "integer")),
+        ("sequence", ("42", "integer")),
+        ("time", ("2026-11-30T10:00:00+00:00", "instant")),
+    ],
+)
+def test_the_declared_order_is_what_orders(order: Any, wanted: tuple[str, str]) -> None:
+    event = only(read(CREATED, prepared(order=order)))
+    assert (event.order, event.comparator) == wanted
+
+
+def test_an_order_that_is_not_told_is_none() -> None:
+    assert only(read(changed(version="3b"))).order is None
+    assert only(read(without("sequence"), prepared(order="sequence"))).order is None
+
+
+def own(**changes: Any) -> Source:
+    mapping = FieldMap(event_id="/id", type="/t", file_id="/f", version="/v", url="/u")
+    scheme = HmacSettings(signature="header:X-Sig")
+    return prepared("hmac", **({"hmac": scheme, "mapping": mapping} | changes))
+
+
+@given(st.text(min_size=1, max_size=20), st.integers(0, 2**70))
+def test_an_address_template_encodes_what_it_is_given(file_id: str, version: int) -> None:
+    mapping = FieldMap(
+        event_id="/id",
+        type="/t",
+        file_id="/f",
+        version="/v",
+        url="https://dms.example/files/{file_id}/content?v={version}",
+    )
+    source = own(mapping=mapping, types=(("up", "version"),))
+    body = {"id": 1, "t": "up", "f": file_id, "v": version}
+    reading = read(body, source)
+    if "\0" in file_id or not file_id.isprintable() or "\ud800" <= file_id <= "\udfff":
+        return
+    if isinstance(reading, Mapped):
+        url = only(reading).url
+        assert url.startswith("https://dms.example/files/")
+        assert url.endswith(f"/content?v={version}")
+        assert url.count("/") == 5
+        assert " " not in url
+
+
+def test_ids_keep_every_digit_and_headers_may_hold_values() -> None:
+    mapping = FieldMap(
+        event_id="header:X-Event",
+        type="/t",
+        file_id="/f",
+        version="/v",
+        url="/u",
+        name="header:X-Name",
+    )
+    source = own(mapping=mapping, types=(("up", "version"),))
+    body = b'{"t":"up","f":9007199254740993,"v":1152921506151679042,"u":"https://a/b"}'
+    name = "M\u00fcller.pdf".encode().decode("latin-1")
+    event = only(read(body, source, ("x-event", "e1"), ("x-name", name)))
+    assert (event.event_id, event.file_id, event.version, event.name) == (
+        "e1",
+        "9007199254740993",
+        "1152921506151679042",
+        "M\u00fcller.pdf",
+    )
+
+
+@pytest.mark.req("A8")
+def test_a_batch_is_bounded_and_not_empty() -> None:
+    source = own(batch="/events")
+    assert read({"events": []}, source) == ContractBreach(
+        "/events", "must be an array with entries"
+    )
+    assert read({"events": {}}, source) == ContractBreach(
+        "/events", "must be an array with entries"
+    )
+    many = read({"events": [{}] * 1001}, source)
+    assert many == ContractBreach("/events", "has more than 1000 entries")
+    reading = read({"events": [{}] * 1000}, source)
+    assert isinstance(reading, Mapped)
+    assert {type(event) for event in reading.events} == {Rejected}
+
+
+def test_one_entry_of_a_batch_is_still_a_batch() -> None:
+    reading = read({"events": [{"id": 1, "t": "x"}]}, own(batch="/events"))
+    assert isinstance(reading, Mapped)
+    assert reading.is_batch
+
+
+def errors(**settings: Any) -> list[str]:
+    made = profiles.prepare(SourceSettings(**({"secrets": (SECRET,)} | settings)))
+    assert isinstance(made, tuple), made
+    assert all(isinstance(error, SettingsError) for error in made)
+    assert SECRET not in repr(made)
+    return [error.key for error in made]
+
+
+@pytest.mark.parametrize(
+    "settings, keys",
+    [
+        ({"profile": "no-such"}, ["profile"]),
+        ({"secrets": ("whsec_%%",)}, ["secrets"]),
+        ({"profile": "hmac"}, ["signature"]),
+        ({"profile": "hmac", "hmac": HmacSettings()}, ["signature"]),
+        ({"hmac": HmacSettings()}, ["algorithm"]),
+        ({"profile": "hmac", "hmac": HmacSettings(signature="X-S", signed="x")}, ["signed"]),
+        ({"profile": "hmac", "hmac": HmacSettings(signature="X-S", signed="{body}{bdoy}")}, ["signed"]),
+        ({"profile": "hmac", "hmac": HmacSettings(signature="X-S", timestamp="body:t")}, ["timestamp"]),
+        ({"mapping": FieldMap(name="data/name")}, ["map.name"]),
+        ({"mapping": FieldMap(url="https://x/{fileid}")}, ["map.url"]),
+        ({"batch": "value"}, ["batch"]),
+        ({"types": (("x", "explode"),)}, ["types.x"]),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_wrong_settings_are_told_with_their_key(settings: dict[str, Any], keys: list[str]) -> None:
+    assert errors(**settings) == keys
+
+
+@pytest.mark.req("A7")
+def test_identity_from_unsigned_bytes_is_told() -> None:
+    mapping = FieldMap(event_id="header:X-Id", type="/t", file_id="query:f", url="/u")
+    loose = own(mapping=mapping)
+    assert profiles.unsigned_identity(loose) == ("event_id", "file_id")
+    scheme = HmacSettings(
+        signature="X-Sig", signed="{header:x-id}.{header:x-time}.{query}.{body}", timestamp="X-Time"
+    )
+    tight = own(mapping=mapping, hmac=scheme)
+    assert profiles.unsigned_identity(tight) == ()
+    assert profiles.warnings(tight) == ()
+    assert len(profiles.warnings(loose)) == 2
+    weak = own(hmac=HmacSettings(signature="X-Sig", algorithm="sha1"))
+    assert any("sha1" in text for text in profiles.warnings(weak))
+    assert profiles.warnings(prepared()) == ()
+    assert profiles.unsigned_identity(prepared("shopify")) == ("event_id",)
+
+
+@pytest.mark.req("A8")
+def test_a_source_has_one_rule_for_what_counts_as_the_same() -> None:
+    assert prepared().rule == comparison.BYTES_RULE
+    assert prepared(same="json").rule == "json"
+    assert prepared(volatile=("/n",)).rule == 'json["/n"]'
+    assert prepared("hubspot", volatile=("/x",)).rule == 'json["/attemptNumber","/x"]'
+
+
+@pytest.mark.req("A7")
+def test_notices_that_only_say_look_again_are_told_apart_by_when_they_came() -> None:
+    source = prepared("dropbox")
+    body = request({"list_folder": {"accounts": ["dbid:1"]}})
+    first = only(profiles.read(source, body, NOW))
+    later = only(profiles.read(source, body, NOW.replace(second=31)))
+    assert first.event_id != later.event_id
+    assert (first.action, first.project, first.file_id) == ("changed", "dbid:1", "")
+
+
+KEYS = json.loads((Path(__file__).parents[1] / "cases/files/object-keys.json").read_text())
+
+
+@pytest.mark.parametrize("row", KEYS, ids=lambda row: f"{row['style']}:{row['key_in_event']}")
+def test_a_24_an_object_key_is_decoded_once_as_its_source_writes_it(row: dict[str, str]) -> None:
+    assert decode_key(row["key_in_event"], row["style"]) == row["key"]
+
+
+def test_a_24_an_entry_whose_key_does_not_decode_is_rejected_and_the_others_go_on() -> None:
+    record = {"eventName": "s3:ObjectCreated:Put", "eventTime": "2026-11-30T10:00:00Z"}
+    records = [
+        record | {"s3": {"bucket": {"name": "b"}, "object": {"key": key, "sequencer": "0A"}}}
+        for key in ("%FF.pdf", "in/a+b%2Bc.pdf")
+    ]
+    source = prepared("minio", host="minio.example:9000")
+    reading = read({"Records": records}, source)
+    assert isinstance(reading, Mapped)
+    bad, good = reading.events
+    assert isinstance(bad, Rejected)
+    assert bad.breach == ContractBreach("/s3/object/key", "does not decode as UTF-8")
+    assert isinstance(good, SourceEvent)
+    assert good.file_id == "b/in/a b+c.pdf"
+    assert good.url == "https://minio.example:9000/b/in/a%20b%2Bc.pdf"
+    raw = read({"Records": records[1:]}, prepared("minio", key_style="raw"))
+    assert only(raw).file_id == "b/in/a+b%2Bc.pdf"
+
+
+@pytest.mark.req("A14")
+def test_a_greeting_from_a_stranger_gets_no_consent() -> None:
+    source = prepared("azure-event-grid", allow=("eventgrid.azure.net",))
+    known = request(b"", ("webhook-request-origin", "eventgrid.azure.net"), method="OPTIONS")
+    stranger = request(b"", ("webhook-request-origin", "evil.example"), method="OPTIONS")
+    yes, no = (profiles.greeting(source, asked) for asked in (known, stranger))
+    assert yes is not None
+    assert no is not None
+    assert "webhook-allowed-origin" in dict(yes.headers)
+    assert "webhook-allowed-origin" not in dict(no.headers)
+    adobe = prepared("adobe-sign")
+    asked = request(b"", ("x-adobesign-clientid", "someone"), method="GET")
+    assert profiles.greeting(adobe, asked) is None
+
+
+@pytest.mark.req("A14")
+@pytest.mark.parametrize(
+    "profile, method, query",
+    [
+        ("dropbox", "POST", "challenge=x"),
+        ("dropbox", "GET", ""),
+        ("dropbox", "GET", "challenge=" + "x" * 3000),
+        ("dropbox", "GET", "challenge=a&challenge=b"),
+        ("microsoft-graph", "GET", "validationToken=x"),
+        ("microsoft-graph", "POST", ""),
+        ("standard-webhooks", "GET", "challenge=x"),
+    ],
+)
+def test_what_is_no_handshake_is_not_answered_as_one(profile: str, method: str, query: str) -> None:
+    asked = request(b"", method=method, query=query)
+    assert profiles.greeting(prepared(profile), asked) is None
+
+
+@pytest.mark.req("A14")
+def test_only_an_address_of_sns_itself_is_visited() -> None:
+    body = {"Type": "SubscriptionConfirmation", "TopicArn": "arn:1", "MessageId": "m"}
+    source = prepared("aws-sns", allow=("arn:1",))
+    good = "https://sns.eu-central-1.amazonaws.com/?Action=ConfirmSubscription"
+    answer = read(body | {"SubscribeURL": good}, source)
+    assert answer == Handshake(visit=good)
+    for bad in ("https://sns.evil.example/", "http://sns.eu-central-1.amazonaws.com/", None):
+        assert isinstance(read(body | {"SubscribeURL": bad}, source), ContractBreach)
+
+
+@pytest.mark.parametrize("name", profiles.names())
+def test_every_profile_is_whole(name: str) -> None:
+    profile = profiles.profile(name)
+    assert profile is not None
+    assert profile.title
+    assert profile.schemes or profile.verifier or name == "hmac"
+    assert 0 < profile.answer.wait_s <= 30
+    assert not profile.is_unsigned or "signed" in profile.risk
+    scheme = HmacSettings(signature="X-S") if name == "hmac" else None
+    assert isinstance(prepared(name, hmac=scheme), Source)
+
+
+@pytest.mark.parametrize("name", profiles.names())
+@hypothesis.settings(max_examples=25)
+@given(
+    body=st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "data", "event", "value", "Records", "s3", "object", "key", "source", "id",
+                    "node", "path", "commits", "added", "Type", "Message", "detail", "detail-type",
+                    "fields", "file", "push", "changes", "list_folder", "accounts", "eventType",
+                    "sys", "release", "assets", "target", "url", "TopicArn", "time",
+                ]
+            ),
+            inner,
+            max_size=4,
+        ),
+        max_leaves=12,
+    )
+)  # fmt: skip
+def test_no_body_raises(name: str, body: object) -> None:
+    headers = (
+        ("x-github-event", "push"),
+        ("x-event-key", "repo:push"),
+        ("x-contentful-topic", "t"),
+        ("content-type", "application/cloudevents+json"),
+    )
+    scheme = HmacSettings(signature="X-S") if name == "hmac" else None
+    source = prepared(name, hmac=scheme, host="h.example")
+    profiles.greeting(source, request(body, *headers))
+    profiles.read(source, request(body, *headers), NOW)
+    profiles.verify(source, request(body, *headers), NOW)
