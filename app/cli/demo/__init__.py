@@ -1,0 +1,1 @@
+"""A sample document platform, a sample ERP, and what is played between them."""
