@@ -104,12 +104,19 @@ class TooLarge:
 
 
 @dataclass(frozen=True, slots=True)
+class Garbled:
+    """The answer's body came, and cannot be unpacked."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Whole:
     """The answer's body came completely."""
 
 
 Trouble = AddressRefused | CertificateTrouble | ConnectFailed | TimedOut | Broken | Stopped
-Poured = Whole | TooLarge | TimedOut | Broken | Stopped
+Poured = Whole | TooLarge | Garbled | TimedOut | Broken | Stopped
 
 
 class Answer(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -49,7 +50,8 @@ def bucket_server(folder: Path) -> Iterator[Bucket]:
         *(f"-volume.port={volume}", f"-volume.port.grpc={volume_grpc}", "-volume.max=8"),
         *(f"-filer.port={filer}", f"-filer.port.grpc={filer_grpc}"),
         *(f"-s3.port={s3}", f"-s3.port.grpc={s3_grpc}", "-master.volumeSizeLimitMB=64"),
-        "-s3.autoCreateBucket=true",
+        # Its other services have fixed ports, which two servers would fight for.
+        *("-s3.autoCreateBucket=true", "-s3.port.iceberg=0", "-s3.port.lance=0"),
     ]
     with (
         (folder / "weed.log").open("wb") as log,
@@ -76,8 +78,11 @@ def _wait(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 def _free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [int(each.getsockname()[1]) for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+    # Below the range that the kernel gives to others: the server binds its ports seconds later.
+    ports: list[int] = []
+    for port in range(11_000 + os.getpid() * 16 % 20_000, 32_768):
+        with suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise RuntimeError("no free ports")

@@ -72,6 +72,14 @@ class Peer:
                 sent += self._sock.send(piece)
         return sent
 
+    def relay(self, port: int) -> None:
+        """Carry bytes between the other side and a port, both ways, until one closes."""
+        with socket.create_connection(("127.0.0.1", port)) as there:
+            back = threading.Thread(target=_carry, args=(there, self._sock), daemon=True)
+            back.start()
+            _carry(self._sock, there)
+            back.join(10)
+
     def receive(self) -> Received | None:
         """The next request; ``None`` when the other side closed."""
         while b"\r\n\r\n" not in self._buffer:
@@ -95,6 +103,14 @@ class Peer:
             return False
         self._buffer += data
         return bool(data)
+
+
+def _carry(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
 
 
 Handler = Callable[[Received, Peer], None]

@@ -21,6 +21,7 @@ from jobs.tools import (
     Answer,
     Broken,
     Cancelled,
+    Garbled,
     Header,
     Limits,
     Poured,
@@ -212,7 +213,7 @@ class Transfer:
                 return received(partial)
             case TooLarge():
                 return Dead(larger_than(self._settings.max_size_bytes))
-            case Broken(reason=reason) if "packed" in reason:
+            case Garbled(reason=reason):
                 return Again(reason)
             case Broken() if self._can_resume(headers, partial):
                 return _Resume(Again(short(partial)))

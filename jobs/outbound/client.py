@@ -35,6 +35,7 @@ from jobs.tools import (
     Broken,
     CertificateTrouble,
     ConnectFailed,
+    Garbled,
     Header,
     Limits,
     Poured,
@@ -61,7 +62,6 @@ _FAILURES = (
     StoppedError,
     RefusedError,
     CertificateError,
-    UnpackError,
 )
 
 
@@ -140,10 +140,9 @@ class Outbound:
             private_hosts=target.private_hosts,
             is_proxy=bool(target.proxy),
         )
-        proxy = httpcore.Proxy(target.proxy) if target.proxy else None
         return httpcore.ConnectionPool(
             ssl_context=_tls(target),
-            proxy=proxy,
+            proxy=_proxy(target),
             max_connections=None,
             max_keepalive_connections=_IDLE_CONNECTIONS,
             keepalive_expiry=_IDLE_S,
@@ -198,6 +197,8 @@ class _Answer:
             while (chunk := next(body, None)) is not None:
                 yield from unpack.feed(chunk)
             unpack.end()
+        except UnpackError as error:
+            raise _FailedError(Garbled(str(error))) from None
         except _FAILURES as error:
             raise _FailedError(_broken_off(error, self._budget)) from None
 
@@ -219,9 +220,17 @@ def _encoded(request: Request, url: httpx.URL, budget: Budget, user_agent: str) 
         url=httpcore.URL(
             scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
         ),
-        headers=[(n.encode("latin-1"), v.encode("latin-1")) for n, v in headers],
+        headers=[(n.encode("latin-1", "replace"), _octets(v)) for n, v in headers],
         content=_told_when_sent(request.body, budget),
     )
+
+
+def _octets(value: str) -> bytes:
+    # A password may hold any letter; HTTP carries its bytes and does not say in which letters.
+    try:
+        return value.encode("latin-1")
+    except UnicodeEncodeError:
+        return value.encode()
 
 
 def _told_when_sent(body: bytes, budget: Budget) -> Iterable[bytes]:
@@ -249,12 +258,18 @@ def _broken_off(error: Exception, budget: Budget) -> TimedOut | Broken | Stopped
             return Stopped()
         case OverdueError() | httpcore.TimeoutException():
             return TimedOut(sent=budget.sent)
-        case UnpackError():
-            return Broken(sent=True, reason=str(error))
         case httpcore.LocalProtocolError():
             return Broken(sent=False, reason="the request is not valid HTTP")
         case _:
             return Broken(sent=budget.sent, reason="connection closed")
+
+
+def _proxy(target: Target) -> httpcore.Proxy | None:
+    if not target.proxy:
+        return None
+    url = httpx.URL(target.proxy)
+    auth = (url.username, url.password) if url.userinfo else None
+    return httpcore.Proxy(str(url.copy_with(userinfo=b"")), auth=auth)
 
 
 def _tls(target: Target) -> ssl.SSLContext:

@@ -19,6 +19,8 @@ _LIMITS = Limits(total_s=10.0, span_s=10.0)
 # A token that ends while a request is under way would be refused: renew a little early.
 _EARLY_S = 30.0
 _SHORTEST_LIFE_S = 60.0
+# One that just failed is not asked by each thread in turn: they would queue up behind its limit.
+_QUIET_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,8 @@ class ClientCredentials:
         self._lock = threading.Lock()
         self._pairs: tuple[Header, ...] = ()
         self._ends_at: datetime | None = None
+        self._failure: SignInFailed | None = None
+        self._failed_s = 0.0
 
     def headers(self) -> tuple[Header, ...] | SignInFailed:
         """The present token's header, fetched if there is none or it ends soon."""
@@ -94,6 +98,15 @@ class ClientCredentials:
             return self._pairs if self._pairs and self._pairs != stale else self._fetched()
 
     def _fetched(self) -> tuple[Header, ...] | SignInFailed:
+        now_s = self._clock.monotonic()
+        if self._failure is not None and now_s - self._failed_s < _QUIET_S:
+            return self._failure
+        fetched = self._asked()
+        self._failure = fetched if isinstance(fetched, SignInFailed) else None
+        self._failed_s = self._clock.monotonic()
+        return fetched
+
+    def _asked(self) -> tuple[Header, ...] | SignInFailed:
         self._pairs = ()
         body = bytearray()
         with self._http.open(

@@ -338,6 +338,13 @@ def test_e_16_hostile_names_stay_in_the_body(tools: Tools, line: str) -> None:
     assert json.loads(request.body) == {"name": name}
 
 
+def test_a_password_may_hold_any_letter(tools: Tools) -> None:
+    _, outcome, server = sent(tools, answering(200), headers=(("x-a", "1€"), ("x-b", "ß")))
+    assert outcome == Done(Delivered())
+    assert server.requests[0].header("x-a").encode("latin-1").decode() == "1€"
+    assert server.requests[0].header("x-b") == "ß"
+
+
 def test_a_header_that_would_inject_another_is_never_sent(tools: Tools) -> None:
     _, outcome, server = sent(tools, answering(200), headers=(("x-a", "1\r\nx-injected: 1"),))
     assert isinstance(outcome, Again)

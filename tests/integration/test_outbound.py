@@ -259,6 +259,27 @@ def test_a_proxy_is_asked_for_the_name_and_literal_addresses_stay_refused(tools:
         assert each.reason.startswith("address not allowed")
 
 
+@pytest.mark.req("E13")
+def test_a_proxy_carries_tls_to_the_named_host(http: Outbound, authority: Authority) -> None:
+    tls = authority.server_side(authority.issue("erp.example"))
+    with serving(answering(200, b"ok"), tls=tls) as server:
+
+        def tunnel(request: Received, peer: Peer) -> None:
+            peer.send(b"HTTP/1.1 200 X\r\n\r\n")
+            peer.relay(server.port)
+
+        with serving(tunnel) as proxy:
+            given = f"http://user:pw@{proxy.host}"
+            target = Target(ca_file=str(authority.ca_file), proxy=given)
+            result = got(http, "https://erp.example/hooks", target=target)
+        asked = proxy.requests[0]
+    assert result == (200, b"ok")
+    assert (asked.method, asked.target) == ("CONNECT", "erp.example:443")
+    assert asked.header("proxy-authorization") == "Basic dXNlcjpwdw=="
+    assert server.requests[0].header("proxy-authorization") == ""
+    assert "pw" not in repr(target)
+
+
 def token_service(life_s: int = 3600) -> Handler:
     count = iter(range(1, 1000))
 
@@ -296,7 +317,10 @@ def test_c_16_twenty_jobs_with_a_stale_token_renew_it_once(http: Outbound) -> No
 )
 def test_a_token_service_that_fails_is_said_so(http: Outbound, handler: Handler) -> None:
     with serving(handler) as server:
-        failed = signing_in(server.url(), http).headers()
+        credentials = signing_in(server.url(), http)
+        failed = credentials.headers()
+        assert credentials.headers() == credentials.renewed(()) == failed
+        assert len(server.requests) == 1
     assert isinstance(failed, SignInFailed)
     assert failed.reason.startswith("sign-in needed")
 
