@@ -39,14 +39,14 @@ from domain.evolve_work import (
     steps_ordered,
     work_recalled,
 )
-from domain.states import File, Message, Version
+from domain.states import File, Message, Version, changed
 from domain.work import moved_version
 
 
 def evolve(file: File, event: FileEvent) -> File:
     """The file after this event; raises ``IllegalTransitionError`` for one that cannot follow."""
     opened_ms = file.opened_ms or event.at_ms
-    counted = replace(file, revision=file.revision + 1, opened_ms=opened_ms, changed_ms=event.at_ms)
+    counted = changed(file, revision=file.revision + 1, opened_ms=opened_ms, changed_ms=event.at_ms)
     return EVOLVERS[type(event)](counted, event)
 
 
@@ -56,16 +56,16 @@ def fold(history: Iterable[FileEvent], start: File | None = None) -> File:
 
 
 def file_held(file: File, _: e.FileHeld) -> File:
-    return replace(file, held=True)
+    return changed(file, held=True)
 
 
 def file_released(file: File, _: e.FileReleased) -> File:
-    return replace(file, held=False)
+    return changed(file, held=False)
 
 
 def file_erased(file: File, _: e.FileErased) -> File:
     """Blank all that came from private parts, so that it equals a fold of the erased events."""
-    return replace(
+    return changed(
         file,
         file_id="",
         project="",
@@ -74,13 +74,13 @@ def file_erased(file: File, _: e.FileErased) -> File:
         made={},
         facts=tuple(replace(fact, name="") for fact in file.facts),
         versions={name: _erased_version(v) for name, v in file.versions.items()},
-        jobs={name: replace(job, error="") for name, job in file.jobs.items()},
+        jobs={name: changed(job, error="") for name, job in file.jobs.items()},
         messages={name: _erased_message(m) for name, m in file.messages.items()},
     )
 
 
 def _erased_version(version: Version) -> Version:
-    return replace(
+    return changed(
         version,
         phase=moved_version(version.phase, "deleted"),
         erased=True,
@@ -100,7 +100,7 @@ def _erased_message(message: Message) -> Message:
     if message.type == "file.erased" and message.is_open:
         return message
     error = message.error if message.phase == "skipped" else ""
-    return replace(message, erased=True, error=error, reference="")
+    return changed(message, erased=True, error=error, reference="")
 
 
 EVOLVERS: dict[type, Callable[[File, Any], File]] = {

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from domain import events as e
 from domain.events import JobOrder
 from domain.evolve_work import with_orders
 from domain.order import Fact, FactKind
-from domain.states import File, Version, with_version
+from domain.states import File, Version, changed, with_version
 from domain.work import VersionPhase, moved_version
 
 
@@ -24,7 +23,7 @@ def _with_fact(file: File, event: e.SourceFact, kind: FactKind, **more: Any) -> 
     )
     name = fact.name
     is_news = bool(name) and (not file.names or file.names[-1] != name)
-    return replace(
+    return changed(
         _identified(file, event),
         facts=(*file.facts, fact),
         names=(*file.names, name) if is_news else file.names,
@@ -32,7 +31,7 @@ def _with_fact(file: File, event: e.SourceFact, kind: FactKind, **more: Any) -> 
 
 
 def _identified(file: File, event: e.SourceFact) -> File:
-    return replace(
+    return changed(
         file,
         source=event.source,
         file_id=event.file_id or file.file_id,
@@ -46,16 +45,16 @@ def _settled(file: File) -> File:
     seen = file.view
     if not seen.is_present:
         gone = {
-            name: replace(v, phase=moved_version(v.phase, "deleted"))
+            name: changed(v, phase=moved_version(v.phase, "deleted"))
             for name, v in file.versions.items()
         }
-        return replace(file, versions=gone)
+        return changed(file, versions=gone)
     back = {
-        name: replace(v, phase=moved_version(v.phase, _restored_phase(v, seen.current)))
+        name: changed(v, phase=moved_version(v.phase, _restored_phase(v, seen.current)))
         for name, v in file.versions.items()
         if v.phase == "deleted" and not v.erased
     }
-    return replace(file, versions={**file.versions, **back}) if back else file
+    return changed(file, versions={**file.versions, **back}) if back else file
 
 
 def _restored_phase(version: Version, current: str) -> VersionPhase:
@@ -100,7 +99,7 @@ def _new_version(event: e.VersionReported) -> Version:
 
 def _updated(known: Version, event: e.VersionReported) -> Version:
     """A further report of a known version: only the fresher address is of use."""
-    return replace(known, url=event.url or known.url)
+    return changed(known, url=event.url or known.url)
 
 
 def file_deleted(file: File, event: e.FileDeleted) -> File:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from domain import events as e
@@ -11,6 +10,7 @@ from domain.states import (
     File,
     Message,
     Version,
+    changed,
     completion_messages,
     meaning_of,
     with_message,
@@ -38,12 +38,12 @@ def with_messages(file: File, event: e.Told, about: Version | None, kind: e.Mess
         )
         for order in event.messages
     }
-    return replace(file, messages={**file.messages, **messages}, sequence=event.sequence)
+    return changed(file, messages={**file.messages, **messages}, sequence=event.sequence)
 
 
 def version_completed(file: File, event: e.VersionCompleted) -> File:
     version = file.versions[event.version]
-    version = replace(
+    version = changed(
         version,
         phase=moved_version(version.phase, "notifying"),
         result=version.outputs,
@@ -57,7 +57,7 @@ def version_completed(file: File, event: e.VersionCompleted) -> File:
 
 def version_failed(file: File, event: e.VersionFailed) -> File:
     version = file.versions[event.version]
-    version = replace(
+    version = changed(
         version,
         phase=moved_version(version.phase, "failed"),
         step=event.step,
@@ -86,15 +86,15 @@ def _settled(file: File, version: Version) -> File:
     dead = next((m for m in own if m.phase == "dead"), None)
     if dead is None:
         phase = moved_version(version.phase, "completed")
-        return with_version(file, replace(version, phase=phase))
+        return with_version(file, changed(version, phase=phase))
     phase = moved_version(version.phase, "failed")
     step = NOTIFY + dead.destination
-    return with_version(file, replace(version, phase=phase, step=step, error=dead.error))
+    return with_version(file, changed(version, phase=phase, step=step, error=dead.error))
 
 
 def _message_ended(file: File, event: e.MessageEnded, phase: Any, **more: Any) -> File:
     message = file.messages[event.message]
-    message = replace(
+    message = changed(
         message,
         phase=moved_message(message.phase, phase),
         attempts=event.attempt,
@@ -139,16 +139,16 @@ def message_resolved(file: File, event: e.MessageResolved) -> File:
             return with_message(file, _resent(message, event.at_ms))
         case "delivered":
             phase = moved_message(message.phase, "delivered")
-            done = replace(message, phase=phase, reached=True, error="", ended_ms=event.at_ms)
+            done = changed(message, phase=phase, reached=True, error="", ended_ms=event.at_ms)
             return _notified(file, done)
         case "discard":
             phase = moved_message(message.phase, "discarded")
-            return _notified(file, replace(message, phase=phase, ended_ms=event.at_ms))
+            return _notified(file, changed(message, phase=phase, ended_ms=event.at_ms))
 
 
 def _resent(message: Message, at_ms: int) -> Message:
     phase = moved_message(message.phase, "pending")
-    return replace(message, phase=phase, attempts=0, ordered_ms=at_ms, due_ms=at_ms, ended_ms=0)
+    return changed(message, phase=phase, attempts=0, ordered_ms=at_ms, due_ms=at_ms, ended_ms=0)
 
 
 def _reopened_notifying(file: File, message: Message) -> File:
@@ -159,4 +159,4 @@ def _reopened_notifying(file: File, message: Message) -> File:
     if message not in completion_messages(file, version):
         return file
     phase = moved_version(version.phase, "notifying")
-    return with_version(file, replace(version, phase=phase, step="", error=""))
+    return with_version(file, changed(version, phase=phase, step="", error=""))
