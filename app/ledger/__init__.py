@@ -223,7 +223,9 @@ class Ledger:
     def _answer(self, entries: Sequence[_Entry], results: Sequence[Any]) -> None:
         point("ledger.commit.answer_lost")
         for entry, result in zip(entries, results, strict=True):
-            entry.future.set_result(result)
+            # Who waited may have gone: a cancelled future takes no result.
+            if entry.future.set_running_or_notify_cancel():
+                entry.future.set_result(result)
         if any(entry.unit for entry in entries):
             self.woken()
 

@@ -109,7 +109,7 @@ class Batch:
             id=number,
             source=accept.source,
             stream=accept.stream,
-            verdict="accepted",
+            verdict="accepted" if accept.command is not None else accept.verdict,
             digest=accept.digest,
             comparison=accept.compare(accept.rule),
             rule=accept.rule,

@@ -19,7 +19,7 @@ class Accept:
     """A first delivery, or so it seems: answered as accepted, as a repeat or as a conflict.
 
     ``compare`` gives the comparison digest of the body under a stored rule. ``command`` is what the
-    delivery says about a file, ``None`` where it says nothing about one.
+    delivery says about a file, ``None`` where it says nothing about one; ``verdict`` is then its.
     """
 
     source: str
@@ -38,6 +38,7 @@ class Accept:
     control: ControlEvent | None = None
     cause: Cause = field(default_factory=lambda: Cause("delivery"))
     retries_failed: bool = False
+    verdict: str = "accepted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

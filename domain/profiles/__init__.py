@@ -19,7 +19,7 @@ from domain.profiles import (
     repositories,
     standard,
 )
-from domain.profiles.reading import MAX_BATCH, read
+from domain.profiles.reading import MAX_BATCH, read, told_ids
 from domain.profiles.settings import hmac_scheme, unsigned_identity, warnings
 from domain.profiles.settings import prepare as _prepare
 from domain.profiles.values import (
@@ -67,6 +67,7 @@ __all__ = [
     "prepare",
     "profile",
     "read",
+    "told_ids",
     "unsigned_identity",
     "verify",
     "warnings",

@@ -77,6 +77,23 @@ def split(value: JsonValue, batch: str | None) -> list[Item] | ContractBreach:
     return [Item(entry) for entry in entries]
 
 
+def told_ids(source: Source, request: Request, now: datetime) -> tuple[str, ...]:
+    """The event id of each entry, "" where there is none: also where the contract is broken."""
+    value = _body(source, request)
+    items = value if isinstance(value, InvalidJson) else _items(source, request, value)
+    if not isinstance(items, list):
+        return ()
+    return tuple(_told_id(source, request, item, now) for item in items)
+
+
+def _told_id(source: Source, request: Request, item: Item, now: datetime) -> str:
+    places = Places(source, request, item.value)
+    places.known = {"now": now.isoformat()}
+    desk = judging.Judge(places, source.profile)
+    found = desk.identity("event_id", needed=True)
+    return found if desk.breach is None else ""
+
+
 def _single(event: SourceEvent | Rejected) -> Reading:
     return event.breach if isinstance(event, Rejected) else Mapped((event,))
 
