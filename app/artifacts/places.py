@@ -59,11 +59,12 @@ class Folder:
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._durable: set[str] = set()
 
     def put(self, path: Path, key: str) -> None:
         """Store the file; return only when a power cut cannot take it away."""
         place = self._root / key
-        self._make_folders(place.parent)
+        place.parent.mkdir(parents=True, exist_ok=True)
         _sync(path)
         try:
             self._link(path, place)
@@ -71,6 +72,7 @@ class Folder:
             if place.stat().st_size != path.stat().st_size:
                 raise DamagedBlobError(f"blob {place.name} has another size") from None
         _sync(place.parent)
+        self._sync_names(key)
         point("blobs.fsync.after")
 
     def delete(self, key: str) -> None:
@@ -115,12 +117,16 @@ class Folder:
         finally:
             near.unlink(missing_ok=True)
 
-    def _make_folders(self, folder: Path) -> None:
-        for each in (folder.parent, folder):
-            with suppress(FileExistsError):
-                each.mkdir()
-                # The name of a new folder must be as durable as what will lie in it.
-                _sync(each.parent)
+    def _sync_names(self, key: str) -> None:
+        """Make the names of the blob's folders durable, once in this process's life.
+
+        Also of folders that were there: who made them may not have come to this line. After the
+        blob's own sync, because that usually has written them already.
+        """
+        for folder in (key[:5], key[:2]):
+            if folder not in self._durable:
+                _sync((self._root / folder).parent)
+                self._durable.add(folder)
 
 
 class Bucket:
