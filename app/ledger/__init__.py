@@ -49,6 +49,7 @@ class _Entry:
     future: Future[Any]
     unit: Unit = ()
     operation: Callable[[sa.Connection, int], Any] | None = None
+    then: Callable[[sa.Connection, int, tuple[Answer, ...]], Any] | None = None
 
     def fail(self, error: Exception) -> None:
         if not self.future.done():
@@ -104,6 +105,22 @@ class Ledger:
         entry = _Entry(Future(), unit=unit)
         self._enter(entry, is_urgent=is_urgent)
         return entry.future
+
+    def conclude(
+        self, unit: Unit, then: Callable[[sa.Connection, int, tuple[Answer, ...]], T]
+    ) -> Future[tuple[tuple[Answer, ...], T]]:
+        """Record these requests, and do an operational write that depends on the answers.
+
+        Both are in one transaction: the write sees the rows that the requests made. It gets the
+        connection, the time in milliseconds and the answers, and may be run again.
+        """
+        entry = _Entry(Future(), unit=unit, then=then)
+        self._enter(entry, is_urgent=True)
+        return entry.future
+
+    def numbers(self, connection: sa.Connection, count: int) -> list[int]:
+        """Numbers for rows, for an operational write in its own transaction."""
+        return self._writer.numbers.take(connection, count)
 
     def operate(self, operation: Callable[[sa.Connection, int], T]) -> T:
         """Run an operational write in the next transaction and wait for it.
@@ -202,7 +219,7 @@ class Ledger:
             self._writer.place(connection, batch.numbered)
             mark = self._writer.mark(connection, now_ms)
             results = [
-                next(answers) if e.operation is None else result
+                _concluded(e, next(answers), connection, now_ms) if e.operation is None else result
                 for e, result in zip(entries, done, strict=True)
             ]
             point("ledger.commit.before")
@@ -252,6 +269,12 @@ class Ledger:
         if connection is not None:
             connection.invalidate()
             connection.close()
+
+
+def _concluded(
+    entry: _Entry, answers: tuple[Answer, ...], connection: sa.Connection, now_ms: int
+) -> Any:
+    return (answers, entry.then(connection, now_ms, answers)) if entry.then else answers
 
 
 def _nobody() -> None:

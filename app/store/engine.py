@@ -22,6 +22,8 @@ from sqlalchemy.pool import QueuePool
 from app.store.errors import StoreOwnedError, StoreUnavailableError
 
 Backend = Literal["sqlite", "postgresql"]
+# For those who hand a connection on and write no SQL themselves.
+Connection = sa.Connection
 
 BUSY_TIMEOUT_S = 5.0
 # From 3.7.0 to 3.51.2 two connections that checkpoint at once can corrupt a WAL database; the

@@ -115,10 +115,10 @@ def renew(
     return connection.execute(statement).rowcount == 1
 
 
-def is_recalled(connection: sa.Connection, job: str) -> bool:
-    """Whether the job was asked to stop."""
-    query = sa.select(t.jobs.c.asked).where(t.jobs.c.id == job)
-    return bool(connection.execute(query).scalar())
+def recalled(connection: sa.Connection, jobs: Iterable[str]) -> frozenset[str]:
+    """Those of the jobs that were asked to stop."""
+    query = sa.select(t.jobs.c.id).where(t.jobs.c.id.in_(list(jobs)), t.jobs.c.asked)
+    return frozenset(connection.execute(query).scalars())
 
 
 def of(connection: sa.Connection, works: Iterable[str]) -> dict[str, Lease]:

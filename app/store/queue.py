@@ -1,18 +1,24 @@
 """Due work, read so that nothing that stands still keeps the rest from moving.
 
-Downloads are read per source, transformations per step and messages per destination, each only as
-far as it has free slots and is neither paused nor asked to wait nor cut off by its breaker.
+Downloads and transformations are read per source and messages per destination, each only as far
+as it has free slots and is neither paused nor asked to wait nor cut off by its breaker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from app.store import breakers, projections
 from app.store import tables as t
 from app.store.leases import WorkKind
+
+# How strictly a destination's messages about one file wait for each other: not at all, for those
+# that may still be sent, or also for dead ones.
+Ordered = Literal["", "continue", "block"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,50 +27,16 @@ class Due:
 
     id: str
     kind: WorkKind
-    stream: str
     scope: str
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """How many pieces of work of a scope may begin now."""
+    """How many pieces of work of a source or destination may begin now."""
 
     scope: str
     free: int
-
-
-def due_messages(
-    connection: sa.Connection, slots: Iterable[Slots], now_ms: int, paused_sources: frozenset[str]
-) -> list[Due]:
-    """Due messages of each destination, half of the slots for the oldest, half for the newest.
-
-    One file has one message per destination among them: the one with the lowest sequence.
-    """
-    found: dict[str, Due] = {}
-    for slot in slots:
-        for descending in (False, True):
-            rows = connection.execute(
-                _messages(slot, now_ms, paused_sources, descending=descending)
-            )
-            for row in rows:
-                found[row.id] = Due(row.id, "message", row.stream, slot.scope)
-    return list(found.values())
-
-
-def _messages(
-    slot: Slots, now_ms: int, paused: frozenset[str], *, descending: bool
-) -> sa.Select[tuple[str, str]]:
-    destination = slot.scope.removeprefix("destination:")
-    order = t.messages.c.due_ms.desc() if descending else t.messages.c.due_ms
-    leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.messages.c.id)
-    query = (
-        sa.select(t.messages.c.id, t.messages.c.stream)
-        .where(t.messages.c.destination == destination, t.OPEN_MESSAGES)
-        .where(t.messages.c.due_ms <= now_ms, ~leased.exists())
-        .order_by(order)
-        .limit(max(slot.free // 2 + slot.free % 2, 1))
-    )
-    return query.where(t.messages.c.source.not_in(paused)) if paused else query
+    ordered: Ordered = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,49 +48,151 @@ class Excluded:
     recipes: frozenset[str] = frozenset()
 
 
-def due_jobs(
-    connection: sa.Connection, kind: WorkKind, now_ms: int, excluded: Excluded, *, limit: int
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """What stands in the way of work at one moment, by scope.
+
+    ``paused`` are the parts that operators paused, ``waits`` ends of waits that were asked for,
+    ``running`` numbers of leases, ``breakers`` the states of circuits.
+    """
+
+    paused: frozenset[str] = frozenset()
+    waits: Mapping[str, int] = field(default_factory=dict)
+    running: Mapping[str, int] = field(default_factory=dict)
+    breakers: Mapping[str, str] = field(default_factory=dict)
+
+
+def picture(connection: sa.Connection, now_ms: int) -> Picture:
+    """What stands in the way of work now, everywhere."""
+    leases = sa.select(t.leases.c.scope, sa.func.count()).group_by(t.leases.c.scope)
+    waits = sa.select(t.not_before.c.scope, t.not_before.c.until_ms)
+    found = connection.execute(waits.where(t.not_before.c.until_ms > now_ms))
+    return Picture(
+        paused=paused(connection),
+        waits={row.scope: row.until_ms for row in found},
+        running={row[0]: row[1] for row in connection.execute(leases)},
+        breakers=breakers.load_all(connection),
+    )
+
+
+def picture_of(connection: sa.Connection, scope: str, now_ms: int) -> Picture:
+    """What stands in the way of work of one scope now."""
+    waits = sa.select(t.not_before.c.until_ms).where(t.not_before.c.scope == scope)
+    until_ms = connection.execute(waits).scalar() or 0
+    leases = sa.select(sa.func.count()).where(t.leases.c.scope == scope)
+    return Picture(
+        paused=paused(connection),
+        waits={scope: until_ms} if until_ms > now_ms else {},
+        running={scope: connection.execute(leases).scalar() or 0},
+        breakers={scope: breakers.load(connection, scope)},
+    )
+
+
+def paused(connection: sa.Connection) -> frozenset[str]:
+    """The parts that operators paused: ``destination:erp``, ``all``."""
+    return frozenset(connection.execute(sa.select(t.controls.c.what)).scalars())
+
+
+def ask_to_wait(connection: sa.Connection, scope: str, until_ms: int, reason: str) -> None:
+    """Let nothing of this scope begin before this time; a longer wait stays."""
+    query = sa.select(t.not_before.c.until_ms).where(t.not_before.c.scope == scope)
+    if (connection.execute(query).scalar() or 0) < until_ms:
+        row = {"scope": scope, "until_ms": until_ms, "reason": reason}
+        projections.upsert(connection, t.not_before, [row])
+
+
+def due_messages(
+    connection: sa.Connection, slots: Slots, now_ms: int, paused_sources: frozenset[str]
 ) -> list[Due]:
-    """Due jobs of one kind, the longest due first."""
+    """Due messages of one destination, half of the slots for the oldest, half for the newest."""
+    found: dict[str, Due] = {}
+    for descending in (False, True):
+        query = _messages(slots, now_ms, descending=descending)
+        if paused_sources:
+            query = query.where(t.messages.c.source.not_in(paused_sources))
+        for work in connection.execute(query).scalars():
+            found[work] = Due(work, "message", slots.scope)
+    return list(found.values())[: slots.free]
+
+
+def _messages(slots: Slots, now_ms: int, *, descending: bool) -> sa.Select[Any]:
+    order = t.messages.c.due_ms.desc() if descending else t.messages.c.due_ms
+    leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.messages.c.id)
+    query = (
+        sa.select(t.messages.c.id)
+        .where(t.messages.c.destination == slots.scope.removeprefix("destination:"))
+        .where(t.OPEN_MESSAGES, t.messages.c.due_ms <= now_ms, ~leased.exists())
+        .order_by(order)
+        .limit((slots.free + 1) // 2)
+    )
+    return query.where(~_earlier(slots.ordered).exists()) if slots.ordered else query
+
+
+def is_next(connection: sa.Connection, message: str, ordered: Ordered) -> bool:
+    """Whether no earlier message about the same file has to reach the destination first."""
+    query = sa.select(t.messages.c.id).where(t.messages.c.id == message)
+    return connection.execute(query.where(~_earlier(ordered).exists())).first() is not None
+
+
+def _earlier(ordered: Ordered) -> sa.Select[Any]:
+    """The messages that go before the one of the enclosing query."""
+    other = t.messages.alias("earlier")
+    states = ("pending", "waiting", "unclear", "held")
+    return (
+        sa.select(other.c.id)
+        .where(other.c.stream == t.messages.c.stream)
+        .where(other.c.destination == t.messages.c.destination)
+        .where(other.c.sequence < t.messages.c.sequence)
+        .where(other.c.state.in_((*states, "dead") if ordered == "block" else states))
+    )
+
+
+def due_jobs(
+    connection: sa.Connection, kind: WorkKind, slots: Slots, now_ms: int, excluded: Excluded
+) -> list[Due]:
+    """Due jobs of one kind and one source, the longest due first."""
+    source = slots.scope.removeprefix("source:")
     leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.jobs.c.id)
     query = (
-        sa.select(t.jobs.c.id, t.jobs.c.stream, t.jobs.c.source, t.jobs.c.name)
-        .where(t.jobs.c.kind == kind, t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms)
-        .where(~t.jobs.c.asked, ~leased.exists())
+        sa.select(t.jobs.c.id)
+        .where(t.jobs.c.kind == kind, t.jobs.c.source == source)
+        .where(t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms, ~t.jobs.c.asked, ~leased.exists())
         .order_by(t.jobs.c.due_ms)
-        .limit(limit)
+        .limit(slots.free)
     )
-    for column, names in (
-        (t.jobs.c.source, excluded.sources),
-        (t.jobs.c.name, excluded.steps),
-        (t.jobs.c.recipe, excluded.recipes),
-    ):
-        if names:
-            query = query.where(column.not_in(names))
-    prefix = "source" if kind == "download" else "step"
-    return [
-        Due(row.id, kind, row.stream, f"{prefix}:{row.source if kind == 'download' else row.name}")
-        for row in connection.execute(query)
-    ]
+    if excluded.steps and kind == "transform":
+        query = query.where(t.jobs.c.name.not_in(excluded.steps))
+    if excluded.recipes:
+        query = query.where(t.jobs.c.recipe.not_in(excluded.recipes))
+    return [Due(work, kind, slots.scope) for work in connection.execute(query).scalars()]
 
 
-def next_due_ms(connection: sa.Connection) -> int | None:
-    """When the next piece of work that waits is due, if any waits."""
-    ends = [
-        connection.execute(sa.select(sa.func.min(table.c.due_ms)).where(states)).scalar()
-        for table, states in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES))
-    ]
+def next_due_ms(connection: sa.Connection, scopes: Iterable[str], now_ms: int) -> int | None:
+    """When the next work of these sources and destinations is due that is not due yet."""
+    ends = [connection.execute(_next(scope, now_ms)).scalar() for scope in scopes]
     return min((end for end in ends if end is not None), default=None)
 
 
-def running(connection: sa.Connection) -> Mapping[str, int]:
-    """How many leases each scope has."""
-    query = sa.select(t.leases.c.scope, sa.func.count()).group_by(t.leases.c.scope)
-    return {row[0]: row[1] for row in connection.execute(query)}
+def _next(scope: str, now_ms: int) -> sa.Select[Any]:
+    part, _, name = scope.partition(":")
+    if part == "destination":
+        query = sa.select(sa.func.min(t.messages.c.due_ms)).where(t.OPEN_MESSAGES)
+        return query.where(t.messages.c.destination == name, t.messages.c.due_ms > now_ms)
+    kinds = t.jobs.c.kind.in_(("download", "transform"))
+    query = sa.select(sa.func.min(t.jobs.c.due_ms)).where(kinds, t.OPEN_JOBS)
+    return query.where(t.jobs.c.source == name, t.jobs.c.due_ms > now_ms)
 
 
-def waits(connection: sa.Connection, now_ms: int) -> dict[str, int]:
-    """The scopes that were asked to wait, and until when."""
-    query = sa.select(t.not_before.c.scope, t.not_before.c.until_ms)
-    rows = connection.execute(query.where(t.not_before.c.until_ms > now_ms))
-    return {row.scope: row.until_ms for row in rows}
+def pending(connection: sa.Connection) -> Mapping[tuple[str, str], int]:
+    """How much unfinished work each source, destination and recipe (by digest) has."""
+    found: dict[tuple[str, str], int] = {}
+    for part, column, states in (
+        ("sources", t.jobs.c.source, t.OPEN_JOBS),
+        ("recipes", t.jobs.c.recipe, t.OPEN_JOBS),
+        ("sources", t.messages.c.source, t.OPEN_MESSAGES),
+        ("destinations", t.messages.c.destination, t.OPEN_MESSAGES),
+    ):
+        query = sa.select(column, sa.func.count()).where(states).group_by(column)
+        for name, count in connection.execute(query):
+            found[part, name] = found.get((part, name), 0) + count
+    return found

@@ -315,7 +315,14 @@ jobs = _table(
     _flag("required"),
     _flag("asked"),
     _text("error"),
-    sa.Index("jobs_due", "kind", "due_ms", sqlite_where=OPEN_JOBS, postgresql_where=OPEN_JOBS),
+    sa.Index(
+        "jobs_due",
+        "kind",
+        "source",
+        "due_ms",
+        sqlite_where=OPEN_JOBS,
+        postgresql_where=OPEN_JOBS,
+    ),
     sa.Index("jobs_state", "state", "ended_ms"),
     sa.Index("jobs_stream", "stream"),
 )

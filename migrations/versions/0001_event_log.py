@@ -220,7 +220,7 @@ CREATE TABLE jobs (
     asked BOOLEAN NOT NULL,
     error TEXT NOT NULL
 );
-CREATE INDEX jobs_due ON jobs (kind, due_ms) WHERE state IN ('ready', 'waiting');
+CREATE INDEX jobs_due ON jobs (kind, source, due_ms) WHERE state IN ('ready', 'waiting');
 CREATE INDEX jobs_state ON jobs (state, ended_ms);
 CREATE INDEX jobs_stream ON jobs (stream);
 CREATE TABLE messages (

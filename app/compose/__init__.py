@@ -1,0 +1,168 @@
+"""Puts a process together: web, worker, or both in one, and takes it apart in the right order."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Protocol, cast
+
+from app.artifacts import Blobs, Scratch, open_blobs, open_scratch, scratch_root
+from app.clock import Clock, Dice, SystemClock, SystemDice
+from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
+from app.config import Config, Installation, Problem
+from app.ledger import Ledger
+from app.store import migrate
+from app.store.engine import Store, open_store
+from app.store.errors import SchemaError, StoreError, StoreOwnedError
+from app.telemetry import Metrics, log
+from domain.recipes import Recipe
+from jobs.broker import open_broker
+from jobs.worker import Parts, Worker
+
+GRACE_S = 30.0
+
+
+class Serving(Protocol):
+    """The half of a process that listens."""
+
+    def start(self) -> None:
+        """Begin to take connections."""
+        ...
+
+    def stop(self, *, grace_s: float) -> object:
+        """Take no more, and let running requests end."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """This start would do harm or cannot succeed: every reason, each with its mend."""
+
+    problems: tuple[Problem, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What both halves of a process stand on."""
+
+    config: Config
+    store: Store
+    ledger: Ledger
+    blobs: Blobs
+    scratch: Scratch
+    clock: Clock
+    metrics: Metrics
+
+
+class Process:
+    """Everything in one process. ``stop`` may be called once ``start`` has returned or failed."""
+
+    def __init__(self, base: Base, worker: Worker, web: Serving | None) -> None:
+        self.base = base
+        self.worker = worker
+        self.web = web
+
+    def start(self) -> None:
+        """Open for work; raises ``StoreError`` or what the web half raises if it cannot."""
+        self.base.ledger.start()
+        record_start(self.base.config, self.base.store, self.base.ledger, self.base.clock)
+        self.worker.start()
+        if self.web is not None:
+            self.web.start()
+        log.info("process.started", pid=os.getpid())
+
+    def stop(self, *, grace_s: float = GRACE_S) -> None:
+        """Take nothing more, finish or hand back what runs, close; nothing accepted is lost."""
+        began_s = self.base.clock.monotonic()
+        if self.web is not None:
+            self.web.stop(grace_s=grace_s)
+        left_s = grace_s - (self.base.clock.monotonic() - began_s)
+        self.worker.stop(grace_s=max(left_s, 0.0))
+        self.base.ledger.close()
+        self.base.scratch.close()
+        self.base.store.close()
+        log.info("process.stopped", pid=os.getpid())
+
+
+def compose_run(
+    config: Config,
+    *,
+    clock: Clock | None = None,
+    dice: Dice | None = None,
+    web: Callable[[Base], Serving] | None = None,
+) -> Process | Refused:
+    """Web, worker and scheduler in one process; nothing runs before ``start``."""
+    clock, dice = clock or SystemClock(), dice or SystemDice()
+    recipes = ready_recipes(config)
+    if any(isinstance(each, Problem) for each in recipes):
+        return Refused(cast("tuple[Problem, ...]", recipes))
+    place = config.installation
+    try:
+        store = open_store(_database(place))
+    except StoreOwnedError as error:
+        return Refused((_problem(config, "database", error),))
+    try:
+        migrate.upgrade(store)
+        if refused := orphans(config, store):
+            store.close()
+            return Refused(refused)
+        base = _base(config, store, cast("tuple[Recipe, ...]", recipes), (clock, dice))
+    except SchemaError as error:
+        store.close()
+        return Refused((_problem(config, "database", error),))
+    except BaseException:
+        store.close()
+        raise
+    worker = Worker(
+        Parts(
+            config=config,
+            store=store,
+            ledger=base.ledger,
+            blobs=base.blobs,
+            scratch=base.scratch,
+            broker=open_broker(place.broker.reveal()),
+            clock=clock,
+            metrics=base.metrics,
+            owner=f"{socket.gethostname()}:{os.getpid()}",
+            user_agent=f"Laufzettel/{program_version()}",
+        )
+    )
+    return Process(base, worker, web(base) if web is not None else None)
+
+
+def _base(
+    config: Config, store: Store, recipes: tuple[Recipe, ...], chance: tuple[Clock, Dice]
+) -> Base:
+    clock, dice = chance
+    identity = identity_of(store, clock, dice)
+    ledger = Ledger(store, book_of(config, store, identity, recipes), clock, dice)
+    artifacts = _artifacts(config.installation)
+    blobs = open_blobs(artifacts)
+    scratch = open_scratch(scratch_root(artifacts, config.path.parent / "var" / "scratch"))
+    return Base(config, store, ledger, blobs, scratch, clock, Metrics())
+
+
+def _database(place: Installation) -> str:
+    path = place.database_path
+    return place.database.reveal() if path is None else f"sqlite:///{path}"
+
+
+def _artifacts(place: Installation) -> str:
+    path = place.artifacts_path
+    return place.artifacts.reveal() if path is None else f"file:{path}"
+
+
+def _problem(config: Config, key: str, error: StoreError) -> Problem:
+    what, _, mend = str(error).partition("; ")
+    return Problem(config.path.name, f"laufzettel.{key}", what, mend or "see the manual")
+
+
+def program_version() -> str:
+    """The version of this program."""
+    try:
+        return version("laufzettel")
+    except PackageNotFoundError:
+        return "0"

@@ -1,0 +1,29 @@
+"""What the circuit breakers of all workers know together, one row a scope."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import sqlalchemy as sa
+
+from app.store import projections
+from app.store import tables as t
+
+
+def load(connection: sa.Connection, scope: str) -> str:
+    """The state of this scope's circuit, "" for one that nothing is known of."""
+    query = sa.select(t.breakers.c.state).where(t.breakers.c.scope == scope)
+    state: bytes | None = connection.execute(query).scalar()
+    return state.decode() if state else ""
+
+
+def load_all(connection: sa.Connection) -> Mapping[str, str]:
+    """The state of every circuit, by scope."""
+    query = sa.select(t.breakers.c.scope, t.breakers.c.state)
+    return {row.scope: row.state.decode() for row in connection.execute(query)}
+
+
+def save(connection: sa.Connection, scope: str, state: str, now_ms: int) -> None:
+    """Keep the state of this scope's circuit."""
+    row = {"scope": scope, "state": state.encode(), "changed_ms": now_ms}
+    projections.upsert(connection, t.breakers, [row])

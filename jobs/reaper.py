@@ -1,0 +1,77 @@
+"""Ends the claims of those that never came back: a job is lost, a message unclear."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from app.clock import Clock
+from app.ledger import Ledger
+from app.store import leases
+from app.store.engine import Store
+from app.store.errors import StoreUnavailableError
+from app.store.leases import Lease
+from app.telemetry import Metrics, log
+from domain.commands import Lost
+from jobs.runner import Result, finish_of
+from jobs.runner.gate import Gate
+
+_ROUND_S = 5.0
+_MOST_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a reaper works with."""
+
+    ledger: Ledger
+    store: Store
+    gate: Gate
+    clock: Clock
+    metrics: Metrics
+
+
+class Reaper:
+    """Looks for lapsed leases; any number of them may work beside each other."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="reaper", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Look no more."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                while self.round() == _MOST_AT_ONCE:
+                    pass
+            except StoreUnavailableError as error:
+                log.warning("reaper.store.unavailable", reason=str(error))
+            if self._parts.clock.wait(self._stopping, _ROUND_S):
+                return
+
+    def round(self) -> int:
+        """End what has lapsed; gives how many that were. A lease renewed meanwhile stays."""
+        now_ms = int(self._parts.clock.now().timestamp() * 1000)
+        with self._parts.store.read() as connection:
+            found = leases.lapsed(connection, now_ms, limit=_MOST_AT_ONCE)
+        for lease, answer in [(lease, self._end(lease)) for lease in found]:
+            answer.result()
+            log.warning("lease.lapsed", work_id=lease.id, owner=lease.owner, attempt=lease.attempt)
+        self._parts.metrics.count("leases_lapsed", len(found))
+        return len(found)
+
+    def _end(self, lease: Lease) -> Future[Any]:
+        terms = self._parts.gate.terms(lease.scope)
+        return self._parts.ledger.submit(finish_of(lease, Result(Lost()), terms.retry))

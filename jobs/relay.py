@@ -1,0 +1,167 @@
+"""From due rows to wake-ups. The poll is the guarantee; a commit only makes it come sooner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from app.clock import Clock
+from app.store import queue
+from app.store.engine import Connection, Store
+from app.store.errors import StoreUnavailableError
+from app.store.leases import WorkKind
+from app.store.queue import Due, Excluded, Picture, Slots
+from app.telemetry import log
+from domain.recipes import Recipe
+from jobs.runner.gate import Gate
+
+POLL_S = 1.0
+# A wake-up that nobody has answered by then is taken for lost and sent again.
+_FORGOTTEN_S = 30.0
+_MOST_AT_ONCE = 64
+
+Wake = Callable[[str, WorkKind], None]
+Recipes = Callable[[], Iterable[tuple[str, Recipe]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a relay works with. ``recipes`` are all that were ever pinned, by digest."""
+
+    store: Store
+    gate: Gate
+    clock: Clock
+    wake: Wake
+    recipes: Recipes
+    transform_slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A wake-up under way."""
+
+    due: Due
+    at_s: float
+
+
+class Relay:
+    """Reads due work as far as there are free slots for it, and wakes it once."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._sent: dict[str, _Sent] = {}
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._is_stopping = False
+        self._thread = threading.Thread(target=self._work, name="relay", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look for due work."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wake nothing any more."""
+        self._is_stopping = True
+        self._woken.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def look(self) -> None:
+        """Look for due work soon; called after commits, it never blocks."""
+        self._woken.set()
+
+    def tried(self, work: str) -> None:
+        """A claim was tried for this work: from now on its row and its lease tell what it is."""
+        with self._lock:
+            self._sent.pop(work, None)
+
+    def _work(self) -> None:
+        wait_s = 0.0
+        while True:
+            self._parts.clock.wait(self._woken, wait_s)
+            if self._is_stopping:
+                return
+            self._woken.clear()
+            try:
+                wait_s = self.round()
+            except StoreUnavailableError as error:
+                log.warning("relay.store.unavailable", reason=str(error))
+                wait_s = POLL_S
+
+    def round(self) -> float:
+        """Wake what is due and has a free slot; gives the seconds until the next look."""
+        now = self._parts.clock.now()
+        now_ms = int(now.timestamp() * 1000)
+        self._forget()
+        with self._parts.store.read() as connection:
+            seen = queue.picture(connection, now_ms)
+            found = list(self._due(connection, seen, now_ms)) if "all" not in seen.paused else []
+            next_ms = queue.next_due_ms(connection, self._parts.gate.scopes, now_ms)
+        for due in found:
+            self._wake(due)
+        until_due_s = POLL_S if next_ms is None else (next_ms - now_ms) / 1000
+        return min(POLL_S, until_due_s, self._parts.gate.wait_s(longest_s=POLL_S))
+
+    def _wake(self, due: Due) -> None:
+        with self._lock:
+            if due.id in self._sent:
+                return
+            self._sent[due.id] = _Sent(due, self._parts.clock.monotonic())
+        self._parts.wake(due.id, due.kind)
+
+    def _forget(self) -> None:
+        long_ago_s = self._parts.clock.monotonic() - _FORGOTTEN_S
+        with self._lock:
+            for work in [w for w, sent in self._sent.items() if sent.at_s < long_ago_s]:
+                del self._sent[work]
+
+    def _under_way(self, scope: str, kind: WorkKind) -> int:
+        with self._lock:
+            sent = [s.due for s in self._sent.values()]
+        return sum(due.scope == scope and due.kind == kind for due in sent)
+
+    # -- what is due ------------------------------------------------------------------------------
+
+    def _due(self, connection: Connection, seen: Picture, now_ms: int) -> Iterator[Due]:
+        excluded = self._excluded(seen.paused)
+        for scope in self._parts.gate.scopes:
+            if scope in seen.paused:
+                continue
+            if scope.startswith("destination:"):
+                if slots := self._slots(seen, scope, "message", now_ms):
+                    yield from queue.due_messages(connection, slots, now_ms, excluded.sources)
+                continue
+            if slots := self._slots(seen, scope, "download", now_ms):
+                yield from queue.due_jobs(connection, "download", slots, now_ms, excluded)
+            slots = self._transform_slots(seen, scope)
+            if slots.free > 0:
+                yield from queue.due_jobs(connection, "transform", slots, now_ms, excluded)
+
+    def _slots(self, seen: Picture, scope: str, kind: WorkKind, now_ms: int) -> Slots | None:
+        gate = self._parts.gate
+        free = min(gate.free(seen, scope, now_ms), gate.tokens(scope))
+        under_way = self._under_way(scope, kind)
+        # Those under way may be among the rows that are read: they are passed over, not counted.
+        if free - under_way <= 0:
+            return None
+        return Slots(scope, min(free, _MOST_AT_ONCE), gate.terms(scope).ordered)
+
+    def _transform_slots(self, seen: Picture, scope: str) -> Slots:
+        running = sum(n for name, n in seen.running.items() if name.startswith("step:"))
+        return Slots(scope, self._parts.transform_slots - running)
+
+    def _excluded(self, paused: frozenset[str]) -> Excluded:
+        if not paused:
+            return Excluded()
+        recipes = _named(paused, "recipe")
+        return Excluded(
+            sources=_named(paused, "source"),
+            steps=_named(paused, "step"),
+            recipes=frozenset(d for d, r in self._parts.recipes() if r.name in recipes),
+        )
+
+
+def _named(paused: frozenset[str], part: str) -> frozenset[str]:
+    prefix = f"{part}:"
+    return frozenset(what.removeprefix(prefix) for what in paused if what.startswith(prefix))

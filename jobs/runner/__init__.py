@@ -1,0 +1,143 @@
+"""Claim, perform, submit: one piece of work after the other, under a lease."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.clock import Clock
+from app.ledger import Ledger, LedgerClosedError
+from app.ledger.requests import Answer
+from app.points import point
+from app.store.engine import Connection
+from app.store.errors import StoreUnavailableError
+from app.store.leases import WorkKind
+from app.telemetry import Metrics, log
+from domain.commands import Refusal
+from domain.outcomes import Again, Unclear
+from jobs.runner.claims import Claim, ClaimedMessage, Claims
+from jobs.runner.effects import Effects, Result
+from jobs.runner.ending import finish_of, note_for_others, requests, successors, word
+from jobs.runner.holds import Held, Holds, now_ms
+
+__all__ = ["Result", "Runner", "finish_of"]
+
+_TRY_AGAIN_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Carries out work by id. ``tried`` is told of each id that a claim was tried for."""
+
+    ledger: Ledger
+    claims: Claims
+    holds: Holds
+    effects: Effects
+    clock: Clock
+    metrics: Metrics
+    tried: Callable[[str], None]
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+    def run(self, work: str, kind: WorkKind) -> None:
+        """Do this piece of work if it may be done now, and then what it makes due."""
+        claim = self._claim(work, kind)
+        while claim is not None:
+            claim = self._carry_out(claim)
+
+    def hand_back(self) -> int:
+        """Give up what still runs, uncounted; what its effects say afterwards is dropped."""
+        left = self.holds.current
+        for held in left:
+            held.ending = "handed back"
+            self._finish(held, _handed_back(held.claim))
+        return len(left)
+
+    def _claim(self, work: str, kind: WorkKind) -> Claim | None:
+        try:
+            if self.stopping.is_set():
+                return None
+            return self.ledger.operate(
+                lambda connection, at_ms: self.claims.take(connection, at_ms, work, kind)
+            )
+        except StoreUnavailableError as error:
+            log.warning("job.not_claimed", work_id=work, reason=str(error))
+            return None
+        finally:
+            self.tried(work)
+
+    def _carry_out(self, claim: Claim) -> Claim | None:
+        point("runner.claim.after")
+        held = self.holds.begin(claim)
+        try:
+            began_s = self.clock.monotonic()
+            result = self.effects.perform(held)
+            self._tell(claim, result, self.clock.monotonic() - began_s)
+            point("runner.finish.before")
+            successor = self._finish(held, result)
+            point("runner.finish.after")
+        finally:
+            self.holds.end(held)
+        return successor
+
+    def _finish(self, held: Held, result: Result) -> Claim | None:
+        """Record the end for as long as the lease holds; a zombie's is refused there."""
+        lease = held.claim.lease
+        terms = self.claims.gate.terms(lease.scope)
+        unit = requests(lease, result, terms.retry, now_ms(self.clock))
+
+        def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> Claim | None:
+            if isinstance(answers[0], Refusal):
+                return None
+            note_for_others(connection, lease, result, terms, at_ms)
+            return self._succeed(connection, at_ms, answers)
+
+        while True:
+            try:
+                answers, successor = self.ledger.conclude(unit, then).result()
+            except LedgerClosedError:
+                return None
+            except StoreUnavailableError:
+                if now_ms(self.clock) >= held.until_ms:
+                    return None
+                self.clock.wait(self.stopping, _TRY_AGAIN_S)
+            else:
+                if isinstance(answers[0], Refusal):
+                    log.info("job.result_dropped", work_id=lease.id, reason=answers[0].reason)
+                return successor
+
+    def _succeed(
+        self, connection: Connection, at_ms: int, answers: tuple[Answer, ...]
+    ) -> Claim | None:
+        if self.stopping.is_set():
+            return None
+        tries = (
+            self.claims.take(connection, at_ms, work, kind) for work, kind in successors(answers)
+        )
+        return next((claim for claim in tries if claim is not None), None)
+
+    def _tell(self, claim: Claim, result: Result, seconds: float) -> None:
+        lease, outcome = claim.lease, word(result)
+        name = "message.sent" if isinstance(claim, ClaimedMessage) else "job.finished"
+        log.info(
+            name,
+            work_id=lease.id,
+            attempt=lease.attempt,
+            outcome=outcome,
+            duration_ms=round(seconds * 1000),
+        )
+        if isinstance(claim, ClaimedMessage):
+            destination = claim.message.destination
+            self.metrics.count("messages", destination=destination, outcome=outcome)
+            self.metrics.observe("message_seconds", seconds, destination=destination)
+        else:
+            self.metrics.count("jobs", kind=lease.kind, outcome=outcome)
+            self.metrics.observe("job_seconds", seconds, kind=lease.kind)
+
+
+def _handed_back(claim: Claim) -> Result:
+    """A job is due at once and uncounted; of a message nobody knows whether it arrived."""
+    reason = "the process stopped meanwhile"
+    if isinstance(claim, ClaimedMessage):
+        return Result(Unclear(reason), reached=True)
+    return Result(Again(reason, counted=False, wait_s=0))

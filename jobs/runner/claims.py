@@ -1,0 +1,98 @@
+"""Claim: a lease, an open attempt and all that the effect must know, in one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from app.store import attempts, bodies, leases, projections, queue
+from app.store.engine import Connection
+from app.store.leases import Hold, Lease, WorkKind
+from domain.states import File, Job, Message, Version
+from jobs.runner.gate import Gate
+
+LEASE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What every claim has: the lease, and the file as it was when the claim was made."""
+
+    lease: Lease
+    file: File = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob(Claimed):
+    """A job under a lease."""
+
+    @property
+    def job(self) -> Job:
+        """The job as the file has it."""
+        return self.file.jobs[self.lease.id]
+
+    @property
+    def version(self) -> Version:
+        """The version that the job works on."""
+        return self.file.versions[self.job.version]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedMessage(Claimed):
+    """A message under a lease, with its exact bytes."""
+
+    body: bytes = field(repr=False)
+
+    @property
+    def message(self) -> Message:
+        """The message as the file has it."""
+        return self.file.messages[self.lease.id]
+
+
+Claim = ClaimedJob | ClaimedMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """Makes claims in the name of one worker, as far as the gate lets them through."""
+
+    gate: Gate
+    owner: str
+    incarnation: int
+    numbers: Callable[[Connection, int], list[int]]
+    recipe_name: Callable[[str], str]
+
+    def take(self, connection: Connection, now_ms: int, work: str, kind: WorkKind) -> Claim | None:
+        """Claim this piece of work; ``None`` if it is not to be done here and now."""
+        hold = Hold(self.owner, self.incarnation, now_ms, LEASE_MS)
+        claim = leases.claim_message if kind == "message" else leases.claim_job
+        lease = claim(connection, work, hold)
+        if lease is None:
+            return None
+        file = projections.load(connection, [lease.stream])[lease.stream]
+        made = self._claimed(connection, lease, file)
+        if made is None or not self._admits(connection, made, now_ms):
+            leases.end(connection, [lease])
+            return None
+        number = self.numbers(connection, 1)[0]
+        attempts.begin(connection, number, lease)
+        return made
+
+    def _claimed(self, connection: Connection, lease: Lease, file: File) -> Claim | None:
+        if lease.kind != "message":
+            return ClaimedJob(lease, file)
+        body = bodies.load(connection, lease.id)
+        return None if body is None else ClaimedMessage(lease, file, body)
+
+    def _admits(self, connection: Connection, claim: Claim, now_ms: int) -> bool:
+        lease = claim.lease
+        picture = queue.picture_of(connection, lease.scope, now_ms)
+        parts = {f"source:{claim.file.source}"}
+        if isinstance(claim, ClaimedJob):
+            parts.add(f"recipe:{self.recipe_name(claim.job.recipe)}")
+        if not picture.paused.isdisjoint(parts) or self.gate.free(picture, lease.scope, now_ms) < 0:
+            return False
+        ordered = self.gate.terms(lease.scope).ordered
+        if ordered and not queue.is_next(connection, lease.id, ordered):
+            return False
+        return self.gate.take_token(lease.scope)

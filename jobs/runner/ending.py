@@ -1,0 +1,137 @@
+"""The end of a claim: what the Ledger is told, and what it means for the rest of its scope."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import assert_never
+
+from app.ledger.requests import Answer, Control, Finish, Recorded, Request
+from app.store import breakers, queue
+from app.store.engine import Connection
+from app.store.leases import Lease, WorkKind
+from domain.breaker import after, dump, load
+from domain.commands import Cause, FinishJob, FinishMessage, Lost
+from domain.events import (
+    FileTold,
+    RunStarted,
+    StepsOrdered,
+    VersionCompleted,
+    VersionFailed,
+    VersionReported,
+)
+from domain.installation import Paused
+from domain.outcomes import Again, Dead, Done, Unclear
+from domain.schedule import RetryPolicy
+from jobs.runner.effects import Result
+from jobs.runner.terms import Terms
+
+
+def requests(lease: Lease, result: Result, retry: RetryPolicy, now_ms: int) -> tuple[Request, ...]:
+    """What is recorded together: the end of the claim, and the pause that a receiver asked for."""
+    finish = finish_of(lease, result, retry)
+    if not isinstance(result.outcome, Dead) or not result.outcome.pauses:
+        return (finish,)
+    why = result.outcome.reason
+    event = Paused(at_ms=now_ms, what=lease.scope, reason=why)
+    return finish, Control(event, Cause("attempt", lease.id))
+
+
+def finish_of(lease: Lease, result: Result, retry: RetryPolicy) -> Finish:
+    """The end of this claim, as the Ledger takes it."""
+    cause = Cause("attempt", f"{lease.id}:{lease.epoch}")
+    outcome = result.outcome
+    command: FinishJob | FinishMessage
+    if lease.kind == "message":
+        command = FinishMessage(
+            stream=lease.stream,
+            cause=cause,
+            message=lease.id,
+            epoch=lease.epoch,
+            outcome=outcome,  # type: ignore[arg-type]
+            retry=retry,
+            reached=result.reached,
+        )
+    else:
+        command = FinishJob(
+            stream=lease.stream,
+            cause=cause,
+            job=lease.id,
+            epoch=lease.epoch,
+            outcome=outcome,  # type: ignore[arg-type]
+            retry=retry,
+        )
+    return Finish(
+        command=command,
+        incarnation=lease.incarnation,
+        exchange=result.exchange,
+        outcome=word(result),
+        error="" if isinstance(outcome, (Done, Lost)) else outcome.reason,
+    )
+
+
+def word(result: Result) -> str:
+    """The outcome in the words of the glossary."""
+    match result.outcome:
+        case Done():
+            return "done"
+        case Again():
+            return "again"
+        case Dead():
+            return "dead"
+        case Unclear():
+            return "unclear"
+        case Lost():
+            return "lost"
+        case _:
+            assert_never(result.outcome)
+
+
+def is_success(result: Result) -> bool | None:
+    """What the attempt says of the other side's health; ``None`` if it says nothing."""
+    match result.outcome:
+        case Done():
+            return True
+        case Again(trouble=True) | Unclear() | Lost():
+            return False
+        case Again() | Dead():
+            # An answer that refuses the content comes from a healthy receiver.
+            return True if result.reached else None
+        case _:
+            assert_never(result.outcome)
+
+
+def note_for_others(
+    connection: Connection, lease: Lease, result: Result, terms: Terms, now_ms: int
+) -> None:
+    """Let the scope's circuit learn, and let a wait that was asked of everyone hold."""
+    success = is_success(result)
+    if terms.breaker is not None and success is not None:
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        before = load(terms.breaker, breakers.load(connection, lease.scope))
+        later = after(before, success, now)
+        if later != before:
+            breakers.save(connection, lease.scope, dump(later), now_ms)
+    match result.outcome:
+        case Again(everyone=True, wait_s=float() as wait_s, reason=reason):
+            until_ms = now_ms + round(wait_s * 1000)
+            queue.ask_to_wait(connection, lease.scope, until_ms, reason)
+        case _:
+            pass
+
+
+def successors(answers: Iterable[Answer]) -> Iterator[tuple[str, WorkKind]]:
+    """The work that these events ordered, to be claimed by whoever ended the one before."""
+    for answer in answers:
+        for event in answer.events if isinstance(answer, Recorded) else ():
+            match event:
+                case StepsOrdered(jobs=orders):
+                    yield from ((order.id, order.kind) for order in orders)
+                case VersionCompleted(messages=told) | VersionFailed(messages=told):
+                    yield from ((order.id, "message") for order in told)
+                case FileTold(messages=told):
+                    yield from ((order.id, "message") for order in told)
+                case RunStarted(job=job) | VersionReported(job=job) if job:
+                    yield job, "download"
+                case _:
+                    pass

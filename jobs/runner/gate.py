@@ -1,0 +1,96 @@
+"""Whether work of a scope may begin now: pauses, waits, slots, breakers, rates."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from app.clock import Clock
+from app.store.queue import Picture
+from domain.breaker import allows, load
+from jobs.runner.terms import STEP_TERMS, Terms
+
+
+class Rate:
+    """A bucket of tokens that fills evenly; it holds what one second gives."""
+
+    def __init__(self, per_s: float, clock: Clock) -> None:
+        self._per_s = per_s
+        self._most = max(per_s, 1.0)
+        self._tokens = self._most
+        self._clock = clock
+        self._at_s = clock.monotonic()
+        self._lock = threading.Lock()
+
+    def take(self) -> bool:
+        """Take a token, if there is one."""
+        with self._lock:
+            self._fill()
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+    def free(self) -> int:
+        """How many tokens there are."""
+        with self._lock:
+            self._fill()
+            return int(self._tokens)
+
+    def wait_s(self) -> float:
+        """How long until there is a token."""
+        with self._lock:
+            self._fill()
+            return max(1 - self._tokens, 0.0) / self._per_s
+
+    def _fill(self) -> None:
+        now_s = self._clock.monotonic()
+        self._tokens = min(self._tokens + (now_s - self._at_s) * self._per_s, self._most)
+        self._at_s = now_s
+
+
+class Gate:
+    """Decides how many pieces of a scope's work may begin."""
+
+    def __init__(self, terms: Mapping[str, Terms], clock: Clock) -> None:
+        self._terms = terms
+        self._rates = {
+            scope: Rate(each.rate_per_s, clock) for scope, each in terms.items() if each.rate_per_s
+        }
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """Every source and destination."""
+        return tuple(self._terms)
+
+    def terms(self, scope: str) -> Terms:
+        """The terms of a scope; steps have none of their own."""
+        return self._terms.get(scope, STEP_TERMS)
+
+    def free(self, picture: Picture, scope: str, now_ms: int) -> int:
+        """How many more may begin; below zero if more run than may, or if nothing may."""
+        running = picture.running.get(scope, 0)
+        if not picture.paused.isdisjoint(("all", scope)) or scope in picture.waits:
+            return -max(running, 1)
+        terms = self.terms(scope)
+        most = terms.concurrency
+        if terms.breaker is not None:
+            now = datetime.fromtimestamp(now_ms / 1000, UTC)
+            most = min(most, allows(load(terms.breaker, picture.breakers.get(scope, "")), now))
+        return most - running
+
+    def tokens(self, scope: str) -> int:
+        """How many may begin by the scope's rate."""
+        rate = self._rates.get(scope)
+        return self.terms(scope).concurrency if rate is None else rate.free()
+
+    def take_token(self, scope: str) -> bool:
+        """Use up one of the scope's rate, if it has one left."""
+        rate = self._rates.get(scope)
+        return rate is None or rate.take()
+
+    def wait_s(self, *, longest_s: float) -> float:
+        """How long until a rate that is used up has a token again; at most so long."""
+        waits_s = [wait_s for rate in self._rates.values() if (wait_s := rate.wait_s())]
+        return min(waits_s, default=longest_s)

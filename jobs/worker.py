@@ -1,0 +1,162 @@
+"""A worker: the parts that find due work, carry it out under leases, and stop without a loss."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+import dramatiq
+
+from app.artifacts import Blobs, Scratch
+from app.clock import Clock
+from app.config import Config
+from app.ledger import Ledger
+from app.store import leases
+from app.store.engine import Store
+from app.store.leases import WorkKind
+from app.telemetry import Metrics, log
+from domain.signatures import InvalidSecret
+from jobs import actors, download, notify, reaper, relay
+from jobs.outbound import Outbound
+from jobs.runner import Runner
+from jobs.runner.claims import Claims
+from jobs.runner.effects import Effects, Settings
+from jobs.runner.gate import Gate
+from jobs.runner.holds import Holds
+from jobs.runner.terms import terms_of, transform_slots
+from jobs.sandbox import Sandbox
+from jobs.steps import PRELOADED
+from jobs.tools import Http, Tools
+
+_FEWEST_THREADS = 32
+_MOST_THREADS = 256
+# How often idle threads look whether they are to stop.
+_LOOK_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a worker is built from; its owner closes them."""
+
+    config: Config
+    store: Store
+    ledger: Ledger
+    blobs: Blobs
+    scratch: Scratch
+    broker: dramatiq.Broker
+    clock: Clock
+    metrics: Metrics
+    owner: str
+    user_agent: str = "Laufzettel"
+
+
+class Worker:
+    """The working half of a process."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._http = Outbound(clock=parts.clock, user_agent=parts.user_agent)
+        self._sandbox = Sandbox(slots=transform_slots(), modules=PRELOADED)
+        self._gate = Gate(terms_of(parts.config), parts.clock)
+        self._holds = Holds(parts.ledger, parts.store, parts.clock)
+        self._relay = relay.Relay(
+            relay.Parts(
+                store=parts.store,
+                gate=self._gate,
+                clock=parts.clock,
+                wake=self._wake,
+                recipes=lambda: tuple(parts.ledger.book.recipes.items()),
+                transform_slots=transform_slots(),
+            )
+        )
+        self._runner = self._built_runner()
+        self._reaper = reaper.Reaper(
+            reaper.Parts(parts.ledger, parts.store, self._gate, parts.clock, parts.metrics)
+        )
+        self._actors = actors.declare(parts.broker, self._runner.run)
+        self._threads = dramatiq.Worker(
+            parts.broker, worker_threads=_thread_count(self._gate), worker_timeout=_LOOK_MS
+        )
+
+    def start(self) -> None:
+        """Begin to work; what a former owner of this store left running is ended first."""
+        if self._parts.store.backend == "sqlite":
+            self._parts.ledger.operate(leases.lapse_all)
+        while self._reaper.round():
+            pass
+        self._parts.ledger.woken = self._relay.look
+        self._holds.start()
+        self._threads.start()
+        self._reaper.start()
+        self._relay.start()
+
+    def stop(self, *, grace_s: float) -> None:
+        """Claim nothing more, let what runs finish for so long, hand the rest back."""
+        self._runner.stopping.set()
+        self._relay.stop()
+        self._reaper.stop()
+        is_idle = self._await_idle(grace_s)
+        if not is_idle:
+            left = self._runner.hand_back()
+            log.warning("worker.handed_back", leases=left)
+        self._sandbox.close()
+        self._threads.stop(timeout=2 * _LOOK_MS)
+        self._holds.stop()
+        self._http.close()
+        self._parts.broker.close()
+
+    def _await_idle(self, grace_s: float) -> bool:
+        never = threading.Event()
+        ends_s = self._parts.clock.monotonic() + grace_s
+        while self._holds.current and self._parts.clock.monotonic() < ends_s:
+            self._parts.clock.wait(never, 0.02)
+        return not self._holds.current
+
+    def _wake(self, work: str, kind: WorkKind) -> None:
+        self._actors[kind].send(work)
+
+    def _built_runner(self) -> Runner:
+        parts, book = self._parts, self._parts.ledger.book
+        claims = Claims(
+            gate=self._gate,
+            owner=parts.owner,
+            incarnation=book.incarnation,
+            numbers=parts.ledger.numbers,
+            recipe_name=lambda digest: book.recipes[digest].name if digest in book.recipes else "",
+        )
+        tools = Tools(self._http, parts.blobs, parts.scratch.path, parts.clock)
+        settings = _settings(parts, self._http)
+        effects = Effects(settings, tools, scratch=parts.scratch, sandbox=self._sandbox)
+        return Runner(
+            ledger=parts.ledger,
+            claims=claims,
+            holds=self._holds,
+            effects=effects,
+            clock=parts.clock,
+            metrics=parts.metrics,
+            tried=self._relay.tried,
+        )
+
+
+def _settings(parts: Parts, http: Http) -> Settings:
+    config, clock = parts.config, parts.clock
+    sources = {
+        name: made
+        for source in config.sources
+        for made in [download.settings_of(source.download, http=http, clock=clock)]
+        for name in (source.name, *source.was)
+    }
+    destinations: dict[str, notify.NotifySettings] = {}
+    for place in config.destinations:
+        made = notify.settings_of(place, http=http, clock=clock)
+        if isinstance(made, InvalidSecret):
+            raise ValueError(f"destinations.{place.name}.secrets: {made.reason}")  # noqa: TRY004
+        destinations |= dict.fromkeys((place.name, *place.was), made)
+    book = parts.ledger.book
+    return Settings(book.key, book.recipes, sources, destinations)
+
+
+def _thread_count(gate: Gate) -> int:
+    """A thread for every slot, so that one slow destination never delays another."""
+    slots = sum(gate.terms(scope).concurrency for scope in gate.scopes) + transform_slots()
+    return min(max(slots, _FEWEST_THREADS), _MOST_THREADS)
