@@ -19,6 +19,7 @@ from domain.profiles import (
     repositories,
     standard,
 )
+from domain.profiles.composing import compose, word_for
 from domain.profiles.reading import MAX_BATCH, read, told_ids
 from domain.profiles.settings import hmac_scheme, unsigned_identity, warnings
 from domain.profiles.settings import prepare as _prepare
@@ -61,6 +62,7 @@ __all__ = [
     "SourceEvent",
     "SourceSettings",
     "Verified",
+    "compose",
     "greeting",
     "hmac_scheme",
     "names",
@@ -71,6 +73,7 @@ __all__ = [
     "unsigned_identity",
     "verify",
     "warnings",
+    "word_for",
 ]
 
 _MODULES = (apps, clouds, documents, libraries, notices, objects, repositories, standard)
