@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -111,3 +112,15 @@ def test_every_decision_is_in_the_list() -> None:
     folder = tree.ROOT / "docs/decisions"
     listed = set(re.findall(r"\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text()))
     assert listed == {path.name for path in folder.glob("[0-9]*.md")}
+
+
+def test_every_mark_names_a_requirement() -> None:
+    known = tomllib.loads((tree.ROOT / "docs/requirements.toml").read_text())
+    ids = {ident for rows in known.values() for ident in rows}
+    named = {
+        text
+        for path in tree.modules("tests")
+        for call in tree.calls(path)
+        if getattr(call.func, "attr", "") == "req" and (text := tree.first_text(call))
+    }
+    assert named - ids == set()
