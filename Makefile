@@ -50,7 +50,8 @@ bench: .venv/locked ## what it costs, as ratios within one run
 	$(PYTEST) -q -s tests/benchmarks
 
 docs: .venv/locked ## the generated pages
-	$(BIN)/python docs/requirements_page.py
+	$(BIN)/python docs/make_requirements.py
+	$(BIN)/python docs/make_profiles.py
 
 lock: .venv/locked ## take the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \

@@ -1,4 +1,4 @@
-"""Writes docs/requirements.md: each promise, and the tests that show it."""
+"""Make docs/requirements.md from the tests: ``python docs/make_requirements.py``."""
 
 from __future__ import annotations
 
