@@ -7,6 +7,9 @@ from typing import Literal, get_args
 
 from domain.events import Event, FileEvent, SourceFact, private
 
+# The stream of the installation itself: recipes, pauses, tokens, configurations.
+CONTROL_STREAM = "control"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallationCreated(Event):

@@ -268,13 +268,13 @@ class Batch:
                 return Refusal("nothing-to-do", f"{what} is not paused")
             case RecipeDefined(digest=digest) if self._is_pinned(digest):
                 return Recorded()
-            case Paused(what=what):
-                projections.upsert(self._connection, controls, [_pause_row(what, control)])
+            case Paused():
+                row = projections.control_row(event, control.cause)
+                projections.upsert(self._connection, controls, [row])
             case Resumed(what=what):
                 self._connection.execute(controls.delete().where(controls.c.what == what))
             case RecipeDefined(digest=digest, form=form):
-                pinned = {"digest": digest, "form": form.encode()}
-                projections.upsert(self._connection, t.recipes, [pinned])
+                projections.upsert(self._connection, t.recipes, [projections.recipe_row(event)])
                 self._setting.book.recipes[digest] = from_canonical(form.encode())
             case ConflictResolved(delivery=delivery):
                 rows = t.deliveries.c.id == int(delivery)
@@ -344,17 +344,6 @@ class Batch:
 def _work(finish: Finish) -> str:
     command = finish.command
     return command.job if hasattr(command, "job") else command.message
-
-
-def _pause_row(what: str, control: Control) -> projections.Row:
-    reason = getattr(control.event, "reason", "") or control.cause.reason
-    since_ms = control.event.at_ms
-    return {
-        "what": what,
-        "reason": reason,
-        "operator": control.cause.operator,
-        "since_ms": since_ms,
-    }
 
 
 def _verdict(answer: Answer) -> str:

@@ -9,9 +9,9 @@ from app.store.deliveries import Delivery
 from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, FinishJob, FinishMessage, Refusal
 from domain.events import Event
-from domain.installation import ControlEvent
+from domain.installation import CONTROL_STREAM, ControlEvent
 
-CONTROL = "control"
+CONTROL = CONTROL_STREAM
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import sqlalchemy as sa
 
 from app.clock import Clock, Dice
-from app.store import event_log
+from app.store import event_log, locks
 from app.store import tables as t
 from app.store.numbers import Numbers, OwnedNumbers, SequenceNumbers
 
@@ -105,9 +104,7 @@ class SharedWriter:
             f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS};"
             f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"
         )
-        keys = sorted({lock_key(stream) for stream in streams})
-        # One array in order: two batches that share two streams would otherwise wait in a circle.
-        connection.execute(_LOCK, {"keys": keys})
+        locks.lock(connection, streams)
         return int(connection.execute(_NOW).scalar_one())
 
     def place(self, connection: sa.Connection, bodies: Sequence[tuple[int, bytes]]) -> None:
@@ -134,13 +131,7 @@ class SharedWriter:
             return connection.execute(query).first() is not None
 
 
-def lock_key(stream: str) -> int:
-    """The advisory lock of a stream: the first 63 bits of its SHA-256."""
-    return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "big") >> 1
-
-
 _NOW = sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-_LOCK = sa.text("SELECT pg_advisory_xact_lock(k) FROM unnest(CAST(:keys AS bigint[])) AS k")
 _UNSEQUENCED = sa.text(
     "INSERT INTO unsequenced (event, xid) "
     "SELECT e, pg_current_xact_id() FROM unnest(CAST(:events AS bigint[])) AS e"

@@ -118,7 +118,11 @@ def _newest(record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def encode_file(file: File) -> bytes:
-    """The state of a file as its row holds it: equal states have equal bytes."""
+    """The state of a file as its row holds it.
+
+    The order in which things came to be in it is kept, as decisions may look at it: so the state
+    that is read back is the one that a fold of the events makes.
+    """
     return _encoder().encode(file)
 
 
@@ -129,7 +133,7 @@ def decode_file(body: bytes) -> File:
 
 @cache
 def _encoder() -> msgspec.json.Encoder:
-    return msgspec.json.Encoder(order="sorted")
+    return msgspec.json.Encoder()
 
 
 @cache

@@ -49,6 +49,20 @@ class Store:
         with translated(), self.reading.connect() as connection:
             yield connection
 
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """A connection on which every statement sees the same moment; leave it soon.
+
+        Raises ``StoreUnavailableError`` where the database does not answer.
+        """
+        with self.read() as connection:
+            if self.backend == "postgresql":
+                # An open snapshot keeps vacuum from its work, so none may last.
+                connection.execution_options(
+                    isolation_level="REPEATABLE READ", postgresql_readonly=True
+                )
+            yield connection
+
     def close(self) -> None:
         """Close every connection and give up the ownership."""
         self.reading.dispose()

@@ -16,7 +16,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.store import tables as t
 from app.store.codec import decode_file, encode_file
+from domain.commands import Cause
 from domain.events import Artifact
+from domain.installation import Paused, RecipeDefined
 from domain.states import File, Job, Message, current_result
 from domain.summary import file_state
 
@@ -113,6 +115,21 @@ def artifact_row(stream: str, artifact: Artifact) -> Row:
     }
 
 
+def control_row(event: Paused, cause: Cause) -> Row:
+    """The row of a pause."""
+    return {
+        "what": event.what,
+        "reason": event.reason or cause.reason,
+        "operator": cause.operator,
+        "since_ms": event.at_ms,
+    }
+
+
+def recipe_row(event: RecipeDefined) -> Row:
+    """The row of a recipe that was pinned."""
+    return {"digest": event.digest, "form": event.form.encode()}
+
+
 def rows(stream: str, file: File) -> dict[sa.Table, list[Row]]:
     """Every projected row of the file: what a rebuild compares and writes."""
     return {
@@ -144,6 +161,9 @@ def write(connection: sa.Connection, changes: Iterable[Change]) -> None:
     """Write the rows that differ, each table in one statement, sorted by key."""
     changed: dict[sa.Table, list[Row]] = {table: [] for table in t.PROJECTED_BY_STREAM}
     for change in changes:
+        if change.after.erased and not change.before.erased:
+            # Artifacts are the only rows that an event takes away.
+            connection.execute(t.artifacts.delete().where(t.artifacts.c.stream == change.stream))
         for table, differing in _differing(change).items():
             changed[table].extend(differing)
     for table, found in changed.items():

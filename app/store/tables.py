@@ -2,7 +2,7 @@
 
 *truth* is what cannot be computed again; *history* may expire; *operational* is never rebuilt;
 *projections* are computed from the log and compared with it column by column. Times are integers:
-milliseconds since 1970 (UTC).
+milliseconds since 1970 (UTC). ``private`` columns hold what can be erased: no report may show it.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ def _number(name: str, *, key: bool = False, null: bool = False) -> sa.Column[in
     return sa.Column(name, _NUMBER, primary_key=key, nullable=null, autoincrement=False)
 
 
-def _text(name: str, *, key: bool = False, null: bool = False) -> sa.Column[str]:
-    return sa.Column(name, sa.Text, primary_key=key, nullable=null)
+def _text(
+    name: str, *, key: bool = False, null: bool = False, private: bool = False
+) -> sa.Column[str]:
+    info = {"private": private}
+    return sa.Column(name, sa.Text, primary_key=key, nullable=null, info=info)
 
 
-def _bytes(name: str, *, null: bool = False) -> sa.Column[bytes]:
-    return sa.Column(name, sa.LargeBinary, nullable=null)
+def _bytes(name: str, *, null: bool = False, private: bool = False) -> sa.Column[bytes]:
+    return sa.Column(name, sa.LargeBinary, nullable=null, info={"private": private})
 
 
 def _flag(name: str) -> sa.Column[bool]:
@@ -273,10 +276,10 @@ files = _table(
     "projection",
     _text("stream", key=True),
     _text("source"),
-    _text("file_id"),
-    _text("name"),
-    _text("folded_name"),
-    _text("project"),
+    _text("file_id", private=True),
+    _text("name", private=True),
+    _text("folded_name", private=True),
+    _text("project", private=True),
     _text("state"),
     _text("current"),
     _text("result"),
@@ -284,7 +287,7 @@ files = _table(
     _number("revision"),
     _number("opened_ms"),
     _number("changed_ms"),
-    _bytes("body"),
+    _bytes("body", private=True),
     sa.Index("files_changed", "changed_ms", "stream"),
     sa.Index("files_state", "state", "changed_ms", "stream"),
     sa.Index("files_file_id", "file_id"),
@@ -314,7 +317,7 @@ jobs = _table(
     _number("run"),
     _flag("required"),
     _flag("asked"),
-    _text("error"),
+    _text("error", private=True),
     sa.Index(
         "jobs_due",
         "kind",
@@ -344,8 +347,8 @@ messages = _table(
     _number("attempts"),
     _number("epoch"),
     _number("run"),
-    _text("error"),
-    _text("reference"),
+    _text("error", private=True),
+    _text("reference", private=True),
     sa.Index(
         "messages_due",
         "destination",
@@ -375,12 +378,13 @@ controls = _table(
     "controls",
     "projection",
     _text("what", key=True),
-    _text("reason"),
-    _text("operator"),
+    _text("reason", private=True),
+    _text("operator", private=True),
     _number("since_ms"),
 )
 
 PROJECTED_BY_STREAM = (files, jobs, messages, artifacts)
+PROJECTED_BY_CONTROL = (recipes, controls)
 APPEND_ONLY = (events, positions)
 
 
