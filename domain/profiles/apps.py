@@ -51,7 +51,12 @@ def _slack(_source: Source, _request: Request, body: JsonValue) -> Entries:
     text = pointer(body, "/challenge")
     if pointer(body, "/type") == "url_verification" and isinstance(text, str):
         return greetings.plain(text)
-    return [Item(body)]
+    if not isinstance(body, dict):
+        return ContractBreach("/", "must be an object")
+    # An upload is told as created and as shared: both are about the file's first content.
+    is_change = pointer(body, "/event/type") == "file_change"
+    version = pointer(body, "/event/event_ts" if is_change else "/event/file_id")
+    return [Item({**body, "version": version if isinstance(version, str) else None})]
 
 
 SLACK = Profile(
@@ -69,6 +74,7 @@ SLACK = Profile(
         event_id="/event_id",
         type=("/event/type", "/type"),
         file_id="/event/file_id",
+        version="/version",
         project="/team_id",
         occurred_at=("/event/event_ts", "/event_time"),
     ),

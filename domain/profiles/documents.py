@@ -120,9 +120,15 @@ DROPBOX_SIGN = Profile(
         conflict_status=200,
     ),
     same="json",
+    # One event may be told to the account and to the app, each naming itself.
+    volatile=(
+        "/event/event_metadata/reported_for_account_id",
+        "/event/event_metadata/reported_for_app_id",
+    ),
     verifier=proofs.event_hash,
     body=proofs.form_json,
     items=_dropbox_sign,
+    is_batch=True,  # a form's boundary changes with each attempt: its content counts
     needs_url=False,
     texts_are_numbers=True,
     has_signed_id=False,
@@ -181,6 +187,7 @@ PAPERLESS_NGX = Profile(
     comparator="instant",
     answer=Answer(wait_s=5.0),
     body=_paperless_body,
+    is_batch=True,  # a form's boundary changes with each attempt: its content counts
     needs_url=False,
     is_unsigned=True,
     risk="Nothing is signed: the header is a password. The body is free: set doc_id, trigger, "

@@ -39,7 +39,8 @@ def read(source: Source, request: Request, now: datetime) -> Reading:
     items = _items(source, request, value)
     if isinstance(items, (ContractBreach, Handshake)):
         return items
-    if source.batch is None and len(items) == 1 and source.profile.items is None:
+    is_single = not source.profile.is_batch and source.profile.items is None
+    if is_single and source.batch is None and len(items) == 1:
         return _single(_entry(source, request, items[0], 0, now))
     events = tuple(_entry(source, request, item, n, now) for n, item in enumerate(items))
     is_batch = source.profile.is_batch or source.batch is not None or isinstance(value, list)

@@ -113,6 +113,8 @@ def _hmac_errors(profile: Profile, settings: HmacSettings | None) -> list[Settin
 def warnings(source: Source) -> tuple[str, ...]:
     """What ``check`` warns of: an identity or a time that nothing signs, a weak algorithm."""
     found = []
+    if source.profile.is_unsigned:
+        found.append(f"{source.profile.name} signs nothing: whoever knows the password is believed")
     for scheme in source.schemes:
         signed = {p.lower() for p in placeholders(scheme.signed)}
         if scheme.hash == "sha1" and source.profile.name == "hmac":

@@ -261,6 +261,7 @@ def test_identity_from_unsigned_bytes_is_told() -> None:
     weak = own(hmac=HmacSettings(signature="X-Sig", algorithm="sha1"))
     assert any("sha1" in text for text in profiles.warnings(weak))
     assert profiles.warnings(prepared()) == ()
+    assert "password" in profiles.warnings(prepared("minio"))[0]
     assert profiles.unsigned_identity(prepared("shopify")) == ("event_id",)
 
 

@@ -128,6 +128,32 @@ def read(profile: str, body: Any, **headers: str) -> list[SourceEvent]:
 
 
 @pytest.mark.req("A8")
+def test_a_form_with_another_boundary_tells_the_same() -> None:
+    told = '{"event":{"event_type":"x","event_time":"1741944413"},"account_guid":"a"}'
+    found = []
+    for boundary in ("one", "two"):
+        part = 'Content-Disposition: form-data; name="json"'
+        body = f"--{boundary}\r\n{part}\r\n\r\n{told}\r\n--{boundary}--\r\n".encode()
+        kind = {"content-type": f"multipart/form-data; boundary={boundary}"}
+        reading = profiles.read(source("dropbox-sign"), sent(body, kind), NOW)
+        assert isinstance(reading, Mapped)
+        assert reading.is_batch
+        found.append(reading.events[0])
+    assert found[0] == found[1]
+
+
+@pytest.mark.req("C3")
+def test_an_upload_that_slack_tells_twice_is_one_version() -> None:
+    event = {"file_id": "F1", "event_ts": "1741944413.000200"}
+    both = [
+        read("slack", {"event_id": n, "event": event | {"type": word}})[0]
+        for n, word in (("E1", "file_created"), ("E2", "file_shared"), ("E3", "file_change"))
+    ]
+    assert [one.version for one in both] == ["F1", "F1", "1741944413.000200"]
+    assert len({one.event_id for one in both}) == 3
+
+
+@pytest.mark.req("A8")
 def test_a_repeat_with_a_raised_attempt_number_counts_as_the_same() -> None:
     from domain import comparison
 
