@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, setup
+from app.cli import explain, receive, setup
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app = typer.Typer(
 app.command()(setup.init)
 app.command()(setup.check)
 app.command()(explain.explain)
+app.command()(receive.receive)
 
 
 @app.callback()

@@ -64,7 +64,7 @@ def _moment(at: int | None) -> datetime:
 
 def _by_source(name: str, path: Path, at: int | None) -> tuple[Judge, str]:
     from app.cli.judgement import Judge
-    from app.web.primitives import primitives
+    from app.web.proofs import primitives
 
     loaded = config_or_exit(path)
     source = loaded.source(name)
@@ -79,7 +79,7 @@ def _by_profile(
     name: str, references: list[str], allow: list[str], path: Path, at: int | None
 ) -> Judge:
     from app.cli.judgement import Judge
-    from app.web.primitives import primitives
+    from app.web.proofs import primitives
 
     secrets = secrets_or_exit(references, path)
     pem = next((text.encode() for text in secrets if text.startswith("-----BEGIN")), None)

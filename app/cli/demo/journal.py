@@ -19,34 +19,28 @@ class Journal:
     """Appends entries; each is on disk when ``write`` returns."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
         self._path = path
         self._lock = threading.Lock()
-        self._file = path.open("ab")
-        self._finish_torn_line()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A killed writer may leave half a line: the next entry must not be glued to it.
+        if path.exists() and not path.read_bytes().endswith(b"\n"):
+            self._append(b"\n")
 
     def write(self, entry: Mapping[str, object]) -> None:
         """Append one entry, whole, and wait until the disk has it."""
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         with self._lock:
-            self._file.write(line)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            self._append(line)
 
     def entries(self) -> list[Entry]:
         """All that was written so far."""
         return entries(self._path)
 
-    def close(self) -> None:
-        """Close the file; nothing can be written any more."""
-        with self._lock:
-            self._file.close()
-
-    def _finish_torn_line(self) -> None:
-        # A killed writer may leave half a line: the next entry must not be glued to it.
-        if self._path.stat().st_size and not self._path.read_bytes().endswith(b"\n"):
-            self._file.write(b"\n")
-            self._file.flush()
+    def _append(self, line: bytes) -> None:
+        with self._path.open("ab") as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def entries(path: Path) -> list[Entry]:
