@@ -1,14 +1,20 @@
-"""Resources that tests are given: databases of both kinds, fresh for each test."""
+"""Resources that tests are given: databases of both kinds, fresh for each test, and the log."""
 
 from __future__ import annotations
 
+import io
+import logging
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import structlog
 
+from app.clock import SettableClock
 from app.store import migrate
 from app.store.engine import Store, open_store
+from app.telemetry import configure_logs
 from tests.stores import SIDES, Postgres
 
 
@@ -43,3 +49,17 @@ def store(store_url: str) -> Iterator[Store]:
     migrate.upgrade(opened)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def log_lines() -> Iterator[io.StringIO]:
+    """What is logged from here on, as JSON lines at noon; afterwards all is as before."""
+    root = logging.getLogger()
+    before = root.handlers[:], root.level
+    stream = io.StringIO()
+    noon = datetime(2026, 11, 30, 12, tzinfo=UTC)
+    configure_logs(stream, clock=SettableClock(noon), as_json=True)
+    yield stream
+    root.handlers[:], root.level = before
+    structlog.reset_defaults()
+    structlog.contextvars.clear_contextvars()

@@ -3,7 +3,7 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,20 +18,8 @@ Records = Callable[[], list[dict[str, Any]]]
 
 
 @pytest.fixture
-def restored() -> Iterator[None]:
-    root = logging.getLogger()
-    before = root.handlers[:], root.level
-    yield
-    root.handlers[:], root.level = before
-    structlog.reset_defaults()
-    structlog.contextvars.clear_contextvars()
-
-
-@pytest.fixture
-def records(restored: None) -> Records:
-    stream = io.StringIO()
-    configure_logs(stream, clock=SettableClock(NOON), as_json=True)
-    return lambda: [json.loads(line) for line in stream.getvalue().split("\n") if line]
+def records(log_lines: io.StringIO) -> Records:
+    return lambda: [json.loads(line) for line in log_lines.getvalue().split("\n") if line]
 
 
 def test_a_record_is_data_with_a_name(records: Records) -> None:
@@ -50,7 +38,7 @@ def test_a_record_is_data_with_a_name(records: Records) -> None:
 
 @pytest.mark.req("F8")
 @pytest.mark.parametrize("as_json", [True, False])
-def test_nothing_in_a_value_begins_a_second_line(restored: None, as_json: bool) -> None:
+def test_nothing_in_a_value_begins_a_second_line(log_lines: io.StringIO, as_json: bool) -> None:
     stream = io.StringIO()
     configure_logs(stream, clock=SettableClock(NOON), as_json=as_json)
     hostile = 'a\nb\r\tc\x1b[31m\x85\u2028\u202e"} {"event":"forged"'
