@@ -10,6 +10,8 @@ import time
 import tracemalloc
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,10 @@ def test_e_06_a_stated_wait_holds_for_the_whole_destination(tools: Tools, status
     outcome = outcome_of(tools, answering(status, retry_after="120"))
     assert isinstance(outcome, Again)
     assert (outcome.wait_s, outcome.everyone) == (120, True)
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=90), usegmt=True)
+    outcome = outcome_of(tools, answering(status, retry_after=date))
+    assert isinstance(outcome, Again)
+    assert 60 <= (outcome.wait_s or 0) <= 90
     outcome = outcome_of(tools, answering(status))
     assert isinstance(outcome, Again)
     assert (outcome.wait_s, outcome.everyone) == (None, False)
@@ -192,10 +198,10 @@ def test_e_08_a_trickling_receiver_is_cut_off_at_the_limit(tools: Tools) -> None
 
     began = time.monotonic()
     attempt, outcome, _ = sent(tools, trickling, timeout_s=1.0)
-    assert 0.9 < time.monotonic() - began < 2.5
+    assert 0.9 < time.monotonic() - began < 10
     assert outcome == Unclear("answer not complete within 1 s")
     assert (attempt.status, attempt.error) == (200, "answer not complete within 1 s")
-    assert 900 <= attempt.duration_ms < 2500
+    assert 900 <= attempt.duration_ms < 10_000
 
 
 def test_e_08_a_refusal_is_a_refusal_also_if_its_body_trickles(tools: Tools) -> None:

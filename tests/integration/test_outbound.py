@@ -356,7 +356,7 @@ def test_many_threads_share_the_client_without_sharing_budgets(http: Outbound) -
 
     with serving(handle) as server, ThreadPoolExecutor(16) as pool:
         paths = ["/slow" if n % 8 == 0 else f"/{n}" for n in range(64)]
-        limits = Limits(total_s=0.5, span_s=0.5)
+        limits = Limits(total_s=3.0, span_s=3.0)
         results = list(pool.map(lambda p: got(http, server.url(p), limits=limits), paths))
     for path, (result, body) in zip(paths, results, strict=True):
         assert (result, body) == (

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.clock import SeededDice
 from domain.schedule import RetryPolicy, Tries, ceiling_s, next_try, retry_after
 
 NOW = datetime(2026, 11, 30, 10, 15, 30, tzinfo=UTC)
@@ -45,6 +47,24 @@ def test_an_asked_wait_is_a_minimum_and_at_most_a_tenth_longer(
 ) -> None:
     asked_s = min(asked, 86_400)
     assert asked_s - 0.001 <= wait_s(counted, jitter=jitter, asked=asked) <= asked_s * 1.1 + 0.001
+
+
+@pytest.mark.req("E4")
+def test_e_11_retries_of_a_crowd_are_spread_over_the_whole_wait() -> None:
+    dice = SeededDice(11)
+    waits = [wait_s(6, jitter=dice.jitter()) for _ in range(5000)]
+    assert ceiling_s(RetryPolicy(), 6) == 64
+    assert max(waits) - min(waits) > 63
+    assert max(Counter(int(wait) for wait in waits).values()) < 500
+
+
+@pytest.mark.req("E4")
+def test_e_06_a_crowd_that_was_asked_to_wait_does_not_come_back_together() -> None:
+    dice = SeededDice(6)
+    waits = [wait_s(jitter=dice.jitter(), asked=120) for _ in range(5000)]
+    assert min(waits) >= 120
+    assert max(waits) <= 132
+    assert max(Counter(int(wait) for wait in waits).values()) < 500
 
 
 def test_an_asked_wait_of_nothing_leaves_our_own() -> None:
