@@ -68,7 +68,7 @@ def running(
     config: Config, *, clock: Clock | None = None, dice: Dice | None = None, grace_s: float = 10
 ) -> Iterator[Process]:
     """The whole process without its web half; stopped at the end."""
-    process = compose_run(config, clock=clock, dice=dice)
+    process = compose_run(config, clock=clock, dice=dice, has_web=False)
     assert not isinstance(process, Refused), process
     process.start()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, receive, setup
+from app.cli import explain, receive, serve, setup
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
 app = typer.Typer(
@@ -18,6 +18,7 @@ app = typer.Typer(
 )
 app.command()(setup.init)
 app.command()(setup.check)
+app.command()(serve.run)
 app.command()(explain.explain)
 app.command()(receive.receive)
 

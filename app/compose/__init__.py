@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from typing import Protocol, cast
+from typing import cast
 
 from app.artifacts import Blobs, Scratch, open_blobs, open_scratch, scratch_root
 from app.clock import Clock, Dice, SystemClock, SystemDice
+from app.compose import serving
 from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
 from app.config import Config, Installation, Problem
 from app.ledger import Ledger
@@ -23,18 +23,6 @@ from jobs.broker import open_broker
 from jobs.worker import Parts, Worker
 
 GRACE_S = 30.0
-
-
-class Serving(Protocol):
-    """The half of a process that listens."""
-
-    def start(self) -> None:
-        """Begin to take connections."""
-        ...
-
-    def stop(self, *, grace_s: float) -> object:
-        """Take no more, and let running requests end."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +48,7 @@ class Base:
 class Process:
     """Everything in one process. ``stop`` may be called once ``start`` has returned or failed."""
 
-    def __init__(self, base: Base, worker: Worker, web: Serving | None) -> None:
+    def __init__(self, base: Base, worker: Worker, web: serving.Serving | None) -> None:
         self.base = base
         self.worker = worker
         self.web = web
@@ -92,9 +80,12 @@ def compose_run(
     *,
     clock: Clock | None = None,
     dice: Dice | None = None,
-    web: Callable[[Base], Serving] | None = None,
+    has_web: bool = True,
 ) -> Process | Refused:
-    """Web, worker and scheduler in one process; nothing runs before ``start``."""
+    """Web, worker and scheduler in one process; nothing runs before ``start``.
+
+    Without ``has_web`` nobody is listened to: facts come through the Ledger alone.
+    """
     clock, dice = clock or SystemClock(), dice or SystemDice()
     recipes = ready_recipes(config)
     if any(isinstance(each, Problem) for each in recipes):
@@ -116,21 +107,38 @@ def compose_run(
     except BaseException:
         store.close()
         raise
-    worker = Worker(
+    return Process(base, _worker(base), _web(base) if has_web else None)
+
+
+def _worker(base: Base) -> Worker:
+    return Worker(
         Parts(
-            config=config,
-            store=store,
+            config=base.config,
+            store=base.store,
             ledger=base.ledger,
             blobs=base.blobs,
             scratch=base.scratch,
-            broker=open_broker(place.broker.reveal()),
-            clock=clock,
+            broker=open_broker(base.config.installation.broker.reveal()),
+            clock=base.clock,
             metrics=base.metrics,
             owner=f"{socket.gethostname()}:{os.getpid()}",
-            user_agent=f"Laufzettel/{program_version()}",
+            user_agent=user_agent(),
         )
     )
-    return Process(base, worker, web(base) if web is not None else None)
+
+
+def _web(base: Base) -> serving.Serving:
+    return serving.Serving(
+        serving.Parts(
+            config=base.config,
+            store=base.store,
+            ledger=base.ledger,
+            blobs=base.blobs,
+            clock=base.clock,
+            metrics=base.metrics,
+            user_agent=user_agent(),
+        )
+    )
 
 
 def _base(
@@ -160,9 +168,9 @@ def _problem(config: Config, key: str, error: StoreError) -> Problem:
     return Problem(config.path.name, f"laufzettel.{key}", what, mend or "see the manual")
 
 
-def program_version() -> str:
-    """The version of this program."""
+def user_agent() -> str:
+    """What we call ourselves to others."""
     try:
-        return version("laufzettel")
+        return f"Laufzettel/{version('laufzettel')}"
     except PackageNotFoundError:
-        return "0"
+        return "Laufzettel"

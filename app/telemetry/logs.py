@@ -24,7 +24,7 @@ _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)(?:[^\s/?#@]*@)?([^\s?#]*)(?:[?#
 _PLAIN = re.compile(r"[!-~]+")
 # Finds its configuration at the first line: importing this module does nothing.
 log = cast("structlog.typing.FilteringBoundLogger", structlog.get_logger())
-_NOISY = ("httpx", "httpcore", "dramatiq", "pika", "urllib3")
+_NOISY = ("alembic", "httpx", "httpcore", "dramatiq", "pika", "urllib3")
 
 
 def configure_logs(stream: TextIO, *, clock: Clock, as_json: bool, level: Level = "info") -> None:

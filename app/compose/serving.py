@@ -1,0 +1,90 @@
+"""The listening half of a process: the application, its server, and what it may fetch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.artifacts import Blobs
+from app.clock import Clock
+from app.config import Config
+from app.ledger import Ledger
+from app.store.engine import Store
+from app.telemetry import Metrics
+from app.web import create_web
+from app.web.server import Place, WebServer
+from jobs.outbound import Outbound
+from jobs.tools import Limits, Request, Target, Trouble, Whole
+
+_LIMITS = Limits(total_s=10.0, span_s=10.0)
+_ANSWER_BYTES = 64 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the listening half is built from; its owner closes them."""
+
+    config: Config
+    store: Store
+    ledger: Ledger
+    blobs: Blobs
+    clock: Clock
+    metrics: Metrics
+    user_agent: str
+
+
+class Serving:
+    """Takes connections until it is stopped."""
+
+    def __init__(self, parts: Parts) -> None:
+        place = parts.config.installation
+        self._http = Outbound(clock=parts.clock, user_agent=parts.user_agent)
+        fetch = _fetcher(self._http)
+        self._web = create_web(
+            config=parts.config,
+            store=parts.store,
+            ledger=parts.ledger,
+            blobs=parts.blobs,
+            clock=parts.clock,
+            metrics=parts.metrics,
+            visit=lambda url: _ignored(fetch(url)),
+            certificate=fetch,
+        )
+        at = Place(place.listen_host, place.listen_port, place.tls)
+        self._server = WebServer(self._web, at, parts.clock)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self._server.url
+
+    def start(self) -> None:
+        """Begin to take connections; raises ``ServerError``."""
+        self._server.start()
+
+    def stop(self, *, grace_s: float) -> None:
+        """Be not ready, take no more, and let running requests end."""
+        self._web.stop_taking()
+        self._server.stop(grace_s=grace_s)
+        self._web.flush()
+        self._http.close()
+
+
+def _fetcher(http: Outbound) -> Callable[[str], bytes | None]:
+    """Fetches a small document from a public address; ``None`` if it does not come whole."""
+
+    def fetch(url: str) -> bytes | None:
+        pieces: list[bytes] = []
+        request = Request("GET", url)
+        with http.open(request, target=Target(), limits=_LIMITS, pulse=lambda: True) as answer:
+            if isinstance(answer, Trouble) or not 200 <= answer.status < 300:
+                return None
+            ended = answer.pour(pieces.append, limit_bytes=_ANSWER_BYTES)
+        return b"".join(pieces) if isinstance(ended, Whole) else None
+
+    return fetch
+
+
+def _ignored(answer: bytes | None) -> None:
+    """That the address was called is all that counts."""
+    del answer
