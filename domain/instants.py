@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 _RFC_3339 = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,12}))?"
-    r"([Zz]|[+-]\d\d:?\d\d)",
+    r"([Zz]|[+-]\d\d:?[0-5]\d)",
     re.ASCII,
 )
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -175,7 +175,7 @@ def _hubspot(source: Source, _request: Request, body: JsonValue) -> Entries:
 def _hubspot_entry(source: Source, entry: JsonValue) -> Item:
     name, value = pointer(entry, "/propertyName"), pointer(entry, "/propertyValue")
     is_wanted = not source.sender or (isinstance(name, str) and name in source.sender)
-    is_file = isinstance(value, str) and value.isdecimal() and is_wanted
+    is_file = isinstance(value, str) and value.isascii() and value.isdecimal() and is_wanted
     return Item(entry, action=None if is_file else "ignore")
 
 

@@ -9,8 +9,9 @@ import json
 
 from domain import strict_json
 from domain.canonical import pointer
+from domain.profiles.proofs import matching_key
 from domain.profiles.values import Handshake, Source
-from domain.schemes import Request, raw
+from domain.schemes import Request
 from domain.strict_json import InvalidJson
 
 _PLAIN = (("content-type", "text/plain; charset=utf-8"), ("x-content-type-options", "nosniff"))
@@ -43,7 +44,7 @@ def client_id(source: Source, request: Request) -> Handshake | None:
     told = request.header("x-adobesign-clientid")
     if request.method != "GET" or not told:
         return None
-    is_ours = any(key.material == raw(told) for key in source.keys)
+    is_ours = matching_key(source.keys, told) is not None
     return Handshake(headers=(("x-adobesign-clientid", told),)) if is_ours else None
 
 

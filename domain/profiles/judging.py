@@ -26,6 +26,7 @@ from domain.strict_json import JsonValue
 MAX_ID_CHARACTERS = 2048
 MAX_URL_CHARACTERS = 8192
 _MAX_INTEGER = 2**63 - 1
+_MAX_INTEGER_DIGITS = 19
 _SHA_256 = re.compile("[0-9a-fA-F]{64}")
 _STAND_IN = "\N{SYMBOL FOR NULL}"
 _NUMBERED: frozenset[Comparator | None] = frozenset({None, "integer", "instant"})
@@ -98,8 +99,10 @@ class Judge:
             return found
         if isinstance(found, Decimal) and found == found.to_integral_value():
             return int(found)
-        is_digits = isinstance(found, str) and found.isascii() and found.isdecimal()
-        return int(str(found)) if is_digits and self.profile.texts_are_numbers else None
+        if not isinstance(found, str) or not self.profile.texts_are_numbers:
+            return None
+        is_number = found.isascii() and found.isdecimal() and len(found) <= _MAX_INTEGER_DIGITS
+        return int(found) if is_number else None
 
     def time(self, name: str) -> datetime | None:
         """An instant in UTC."""

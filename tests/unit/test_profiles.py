@@ -140,6 +140,14 @@ def test_the_declared_order_is_what_orders(order: Any, wanted: tuple[str, str]) 
     assert (event.order, event.comparator) == wanted
 
 
+@pytest.mark.parametrize("digits", ["9" * 20, "9" * 5000, "\u0663", "-1", "1.0", ""])
+def test_a_number_written_as_a_text_is_bounded_where_a_source_writes_such(digits: str) -> None:
+    body = {"id": "e", "trigger": "FILE.UPLOADED", "source": {"id": "1", "sequence_id": digits}}
+    assert read(body, prepared("box")) == ContractBreach(
+        "/source/sequence_id", "must be a whole number"
+    )
+
+
 def test_an_order_that_is_not_told_is_none() -> None:
     assert only(read(changed(version="3b"))).order is None
     assert only(read(without("sequence"), prepared(order="sequence"))).order is None
