@@ -10,7 +10,7 @@ import fcntl
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -165,7 +165,9 @@ def _own(path: Path) -> Callable[[], None]:
         raise StoreOwnedError(
             f"{path} is in use by another process; stop it, or reach it with --url"
         ) from error
-    return lambda: os.close(lock)
+    kept = ExitStack()
+    kept.callback(os.close, lock)
+    return kept.close  # closing twice closes once
 
 
 def _open_postgresql(address: sa.URL) -> Store:

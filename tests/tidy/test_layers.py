@@ -8,7 +8,13 @@ from tests.tidy import tree
 
 # A library, and the modules that may import it (each with all below it).
 ONLY = {
-    "sqlalchemy": ("app.store", "migrations", "app.ledger", "app.replay"),  # pass connections on
+    "sqlalchemy": (
+        "app.store",
+        "migrations",
+        "app.ledger",
+        "app.replay",
+        "app.verify",
+    ),  # pass connections on
     "psycopg": ("app.store", "migrations"),
     "sqlite3": ("app.store", "migrations"),
     "alembic": ("app.store", "migrations"),
