@@ -28,9 +28,10 @@ _PLACEHOLDER = re.compile(r"\{(header:[^{}]+|body|method|url|path|query|timestam
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A delivery as it arrived. Header names are lower case, values the bytes read as Latin-1.
+    """A delivery as it arrived. Header names are lower case.
 
-    ``url`` is the address as the source called it, ``query`` without its question mark.
+    Values of headers, path and query are their bytes read as Latin-1. ``url`` is the address as
+    the source called it, ``query`` has no question mark.
     """
 
     method: str
@@ -196,11 +197,11 @@ def placeholders(template: str) -> tuple[str, ...]:
 
 
 def raw(text: str) -> bytes:
-    """The bytes of a header's value as they came over the wire."""
+    """The bytes of a header's value, a path or a query as they came over the wire."""
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
-        return text.encode()
+        return text.encode("utf-8", "surrogatepass")
 
 
 STANDARD_SCHEME = Scheme(

@@ -202,7 +202,7 @@ def _value(request: Request, text: str, stamp: str) -> bytes | None:
         value = request.header(text[len("header:") :].lower())
         return None if value is None else raw(value)
     values = {"method": request.method, "url": request.url, "path": request.path}
-    return values.get(text, request.query).encode()
+    return raw(values.get(text, request.query))
 
 
 def _is_ambiguous(scheme: Scheme, number: int, value: bytes) -> bool:

@@ -163,7 +163,7 @@ def _hubspot_content(request: Request) -> bytes | None:
     if stamp is None:
         return None
     address = _HUBSPOT_DECODED.sub(lambda match: chr(int(match[1], 16)), request.url)
-    return f"{request.method}{address}".encode() + request.body + raw(stamp)
+    return raw(request.method + address) + request.body + raw(stamp)
 
 
 def _hubspot(source: Source, _request: Request, body: JsonValue) -> Entries:

@@ -125,14 +125,22 @@ def _blob(entry: JsonValue) -> Item:
     told: JsonObject = {"word": word, "time": entry.get("eventTime", entry.get("time"))}
     if isinstance(address, str):
         account, path = _located(address)
-        told |= {"file_id": f"{account}{path}", "name": path.rpartition("/")[2], "url": address}
+        told |= {
+            "file_id": f"{account}{path}" or None,
+            "name": path.rpartition("/")[2],
+            "url": address,
+        }
     # On hierarchical accounts a file is announced empty; its content comes with FlushWithClose.
-    is_hollow = pointer(entry, "/data/api") in {"CreateFile", "SftpCreate"}
+    api = pointer(entry, "/data/api")
+    is_hollow = isinstance(api, str) and api in {"CreateFile", "SftpCreate"}
     return Item({**entry, **told}, action="ignore" if is_hollow else None)
 
 
 def _located(address: str) -> tuple[str, str]:
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "", ""
     return (parts.hostname or "").partition(".")[0], unquote(parts.path)
 
 

@@ -15,7 +15,7 @@ from domain.profiles.values import (
     Profile,
     Source,
 )
-from domain.schemes import Clock, Request, Scheme
+from domain.schemes import Clock, Request, Scheme, raw
 from domain.strict_json import JsonObject, JsonValue
 
 BOX = Profile(
@@ -328,7 +328,7 @@ def _contentful_content(request: Request) -> bytes | None:
         address += "?" + quote(request.query, safe="-_.!~*'()")
     address = quote(address, safe=";,/?:@&=+$-_.!~*'()#")
     head = "\n".join((request.method, address, ";".join(headers)))
-    return head.encode("latin-1", "replace") + b"\n" + request.body
+    return raw(head) + b"\n" + request.body
 
 
 def _contentful(_source: Source, request: Request, body: JsonValue) -> Entries:

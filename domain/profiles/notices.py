@@ -6,7 +6,7 @@ source's change feed.
 
 from __future__ import annotations
 
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from domain.canonical import pointer
 from domain.profiles import greetings, proofs
@@ -147,7 +147,8 @@ def _google_drive(_source: Source, request: Request, _body: JsonValue) -> Entrie
         "state": state,
         "number": request.header("x-goog-message-number"),
     }
-    path = urlsplit(request.header("x-goog-resource-uri") or "").path
+    # What follows the question mark says how it is asked for, not what it is.
+    path = (request.header("x-goog-resource-uri") or "").partition("?")[0]
     head, _, file_id = path.rpartition("/")
     if not head.endswith("/files") or not file_id:
         return [Item(told, action="changed")]

@@ -3,10 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import hypothesis
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from domain import profiles
 from domain.profiles import (
@@ -19,7 +16,7 @@ from domain.profiles import (
     SourceEvent,
 )
 from domain.profiles.objects import decode_key
-from tests.readings import NOW, only, prepared, read, request
+from tests.readings import only, prepared, read, request
 
 KEYS = json.loads((Path(__file__).parents[1] / "cases/files/object-keys.json").read_text())
 
@@ -102,38 +99,3 @@ def test_every_profile_is_whole(name: str) -> None:
     assert not profile.is_unsigned or "signed" in profile.risk
     scheme = HmacSettings(signature="X-S") if name == "hmac" else None
     assert isinstance(prepared(name, hmac=scheme), Source)
-
-
-@pytest.mark.parametrize("name", profiles.names())
-@hypothesis.settings(max_examples=25)
-@given(
-    body=st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-        lambda inner: st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "data", "event", "value", "Records", "s3", "object", "key", "source", "id",
-                    "node", "path", "commits", "added", "Type", "Message", "detail", "detail-type",
-                    "fields", "file", "push", "changes", "list_folder", "accounts", "eventType",
-                    "sys", "release", "assets", "target", "url", "TopicArn", "time",
-                ]
-            ),
-            inner,
-            max_size=4,
-        ),
-        max_leaves=12,
-    )
-)  # fmt: skip
-def test_no_body_raises(name: str, body: object) -> None:
-    headers = (
-        ("x-github-event", "push"),
-        ("x-event-key", "repo:push"),
-        ("x-contentful-topic", "t"),
-        ("content-type", "application/cloudevents+json"),
-    )
-    scheme = HmacSettings(signature="X-S") if name == "hmac" else None
-    source = prepared(name, hmac=scheme, host="h.example")
-    profiles.greeting(source, request(body, *headers))
-    profiles.read(source, request(body, *headers), NOW)
-    profiles.verify(source, request(body, *headers), NOW)
