@@ -26,6 +26,7 @@ from app.ledger.requests import Control
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.web import Web, create_web
+from app.web.access import Access, TokenWish
 from app.web.server import Place, WebServer
 from domain.commands import Cause
 from domain.commands import Destination as Listener
@@ -98,6 +99,19 @@ class Installation:
             k.replace("_", "-"): v for k, v in headers.items()
         }
         return self.http.post(f"/hooks/{source}", content=body, headers=signed)
+
+    def token(self) -> str:
+        """A token of role admin."""
+        return self.access.create(TokenWish("root", "admin"), Cause("system")).token
+
+    @property
+    def access(self) -> Access:
+        return Access(self.ledger, self.clock, SystemDice())
+
+    def api(self, method: str, path: str, token: str = "", **more: Any) -> httpx.Response:
+        """Ask the API with a token."""
+        headers = {"authorization": f"Bearer {token}"} | more.pop("headers", {})
+        return self.http.request(method, f"/api/v1{path}", headers=headers, **more)
 
 
 def rest_of(text: str) -> str:
@@ -175,7 +189,6 @@ def installed(
             with httpx.Client(base_url=server.url, timeout=30) as http:
                 yield Installation(config, store, ledger, blobs, web, server, clock, http)
         finally:
-            web.stop_taking()
             assert server.stop(grace_s=10)
 
 

@@ -61,3 +61,5 @@ def _start(process: Process) -> None:
         refuse(str(error), "free the address, or mend the store, and start again", status=FAILED)
     if process.web is not None and sys.stderr.isatty():
         print(f"Laufzettel listens on {process.web.url}", file=sys.stderr)
+        if code := process.web.sign_in_code:
+            print(f"Nobody has access yet. Sign in once with the code {code}", file=sys.stderr)

@@ -11,8 +11,7 @@ from app.config import Config
 from app.ledger import Ledger
 from app.store.engine import Store
 from app.telemetry import Metrics
-from app.web import create_web
-from app.web.server import Place, WebServer
+from app.web import Outside, create_server, create_web
 from jobs.outbound import Outbound
 from jobs.tools import Limits, Request, Target, Trouble, Whole
 
@@ -37,7 +36,6 @@ class Serving:
     """Takes connections until it is stopped."""
 
     def __init__(self, parts: Parts) -> None:
-        place = parts.config.installation
         self._http = Outbound(clock=parts.clock, user_agent=parts.user_agent)
         fetch = _fetcher(self._http)
         self._web = create_web(
@@ -46,17 +44,23 @@ class Serving:
             ledger=parts.ledger,
             blobs=parts.blobs,
             clock=parts.clock,
-            metrics=parts.metrics,
-            visit=lambda url: _ignored(fetch(url)),
-            certificate=fetch,
+            outside=Outside(
+                metrics=parts.metrics,
+                visit=lambda url: _ignored(fetch(url)),
+                certificate=fetch,
+            ),
         )
-        at = Place(place.listen_host, place.listen_port, place.tls)
-        self._server = WebServer(self._web, at, parts.clock)
+        self._server = create_server(self._web, parts.config)
 
     @property
     def url(self) -> str:
         """Where it listens."""
         return self._server.url
+
+    @property
+    def sign_in_code(self) -> str:
+        """What is exchanged for a first token while nobody has access; "" once someone has."""
+        return self._web.sign_in_code
 
     def start(self) -> None:
         """Begin to take connections; raises ``ServerError``."""
@@ -64,7 +68,6 @@ class Serving:
 
     def stop(self, *, grace_s: float) -> None:
         """Be not ready, take no more, and let running requests end."""
-        self._web.stop_taking()
         self._server.stop(grace_s=grace_s)
         self._web.flush()
         self._http.close()

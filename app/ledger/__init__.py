@@ -141,6 +141,11 @@ class Ledger:
             return operation(connection, self._writer.begin(connection, ()))
 
     @property
+    def is_open(self) -> bool:
+        """Whether requests are taken."""
+        return self._is_open
+
+    @property
     def waiting(self) -> int:
         """How many requests wait for the next commit."""
         return len(self._queue) + len(self._urgent)

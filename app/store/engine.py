@@ -63,6 +63,11 @@ class Store:
                 )
             yield connection
 
+    def ping(self) -> None:
+        """Ask the database for an answer; raises ``StoreUnavailableError`` if none comes."""
+        with self.read() as connection:
+            connection.execute(sa.select(1))
+
     def close(self) -> None:
         """Close every connection and give up the ownership."""
         self.reading.dispose()

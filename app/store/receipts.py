@@ -70,14 +70,15 @@ def insert(connection: sa.Connection, receipts: Iterable[Receipt]) -> frozenset[
 def find(connection: sa.Connection, events: Iterable[str]) -> dict[str, Receipt]:
     """The receipts of these source events, as far as there are any."""
     query = sa.select(t.receipts).where(t.receipts.c.event.in_(list(events)))
-    return {row.event: _receipt(row) for row in connection.execute(query)}
+    return {row.event: of_row(row) for row in connection.execute(query)}
 
 
 def _row(receipt: Receipt) -> dict[str, Any]:
     return {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__}
 
 
-def _receipt(row: sa.Row[Any]) -> Receipt:
+def of_row(row: sa.Row[Any]) -> Receipt:
+    """The receipt that a row holds; what was erased reads as ""."""
     fields = dict(row._mapping)  # noqa: SLF001 - SQLAlchemy's public way to a row's mapping
     return Receipt(**(fields | {k: fields[k] or "" for k in ("event_id", "delivery_id")}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LOG_NAMES = {
+    "api.request.broken": "A request failed by a defect and was answered with 500.",
     "delivery.accepted": "A first delivery was stored.",
     "delivery.conflict": "Other bytes came under a known event id; they are in quarantine.",
     "delivery.duplicate": "A known event came again and got its receipt.",

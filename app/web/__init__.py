@@ -4,19 +4,45 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+
+from litestar.datastructures import State
 
 from app.artifacts import Blobs
-from app.clock import Clock
+from app.clock import Clock, Dice, SystemClock, SystemDice
 from app.config import Config
 from app.ledger import Ledger
+from app.store import tokens
 from app.store.engine import Store
 from app.telemetry import Metrics
+from app.web import health
+from app.web.access import Access, SignIn
+from app.web.api import create_api
+from app.web.api.office import Office
+from app.web.auth import Doorkeeper
 from app.web.front import Web
+from app.web.health import Vitals
 from app.web.hooks import Hooks, Parts
 from app.web.proofs import primitives
+from app.web.rest import create_rest
+from app.web.server import Place, WebServer
 
-__all__ = ["Web", "create_web"]
+__all__ = ["Outside", "Web", "create_server", "create_web"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the web side shares with the process around it.
+
+    ``visit`` calls an address that a proven handshake names, ``certificate`` fetches a PEM from
+    one; both check the address themselves. Without them such handshakes stay unanswered.
+    """
+
+    metrics: Metrics = field(default_factory=Metrics)
+    dice: Dice = field(default_factory=SystemDice)
+    visit: Callable[[str], None] | None = None
+    certificate: Callable[[str], bytes | None] | None = None
 
 
 def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
@@ -26,16 +52,16 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
     ledger: Ledger,
     blobs: Blobs,
     clock: Clock,
-    metrics: Metrics | None = None,
-    visit: Callable[[str], None] | None = None,
-    certificate: Callable[[str], bytes | None] | None = None,
+    outside: Outside | None = None,
 ) -> Web:
     """The whole web side as one ASGI application.
 
-    ``visit`` calls an address that a proven handshake names, ``certificate`` fetches a PEM from
-    one; both check the address themselves. Without them such handshakes stay unanswered.
+    While nobody has access, ``sign_in_code`` of it is exchanged for a first token.
     """
-    metrics = metrics or Metrics()
+    outside = outside or Outside()
+    stopping = threading.Event()
+    access = Access(ledger, clock, outside.dice)
+    sign_in = None if _is_anyone_in(store, clock) else SignIn(access)
     hooks = Hooks(
         Parts(
             sources=config.sources,
@@ -43,16 +69,37 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
             store=store,
             ledger=ledger,
             clock=clock,
-            metrics=metrics,
-            primitives=primitives(certificate),
-            visit=visit,
+            metrics=outside.metrics,
+            primitives=primitives(outside.certificate),
+            visit=outside.visit,
         )
     )
-    del blobs
-    return Web(hooks, _nothing, threading.Event())
+    office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping)
+    state = State(
+        {
+            "office": office,
+            "doorkeeper": Doorkeeper(store, ledger, clock),
+            "vitals": Vitals(store, ledger, outside.metrics, stopping),
+        },
+        deep_copy=False,
+    )
+    rest = create_rest([*health.HANDLERS, create_api()], state, version=_version())
+    return Web(hooks, rest, stopping, sign_in_code=sign_in.code if sign_in else "")
 
 
-async def _nothing(scope: Any, receive: Any, send: Any) -> None:
-    del scope, receive
-    await send({"type": "http.response.start", "status": 404, "headers": []})
-    await send({"type": "http.response.body", "body": b""})
+def create_server(web: Web, config: Config) -> WebServer:
+    """The server of this application at the configured address; nothing runs before ``start``."""
+    place = config.installation
+    return WebServer(web, Place(place.listen_host, place.listen_port, place.tls), SystemClock())
+
+
+def _is_anyone_in(store: Store, clock: Clock) -> bool:
+    with store.read() as connection:
+        return tokens.exists(connection, int(clock.now().timestamp() * 1000))
+
+
+def _version() -> str:
+    try:
+        return version("laufzettel")
+    except PackageNotFoundError:
+        return "0"

@@ -12,7 +12,10 @@ from app.web.hooks.body import Receive, Scope, Send
 class Web:
     """The whole web side as one ASGI application."""
 
-    def __init__(self, hooks: Hooks, rest: Any, stopping: threading.Event) -> None:
+    def __init__(
+        self, hooks: Hooks, rest: Any, stopping: threading.Event, *, sign_in_code: str = ""
+    ) -> None:
+        self.sign_in_code = sign_in_code
         self._hooks = hooks
         self._rest = rest
         self._stopping = stopping

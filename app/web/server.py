@@ -6,7 +6,6 @@ import asyncio
 import socket
 import threading
 from dataclasses import dataclass
-from typing import Any
 
 from granian.constants import Interfaces
 from granian.http import HTTP1Settings
@@ -14,6 +13,7 @@ from granian.server.embed import Server as Granian
 
 from app.clock import Clock
 from app.config import Tls
+from app.web.front import Web
 
 _BACKLOG = 1024
 # Requests that are under way at one moment; more wait in the socket's own queue.
@@ -39,7 +39,7 @@ class Place:
 class WebServer:
     """Serves one application until it is stopped."""
 
-    def __init__(self, app: Any, place: Place, clock: Clock) -> None:
+    def __init__(self, app: Web, place: Place, clock: Clock) -> None:
         self._app = app
         self._place = place
         self._clock = clock
@@ -71,6 +71,7 @@ class WebServer:
 
     def stop(self, *, grace_s: float) -> bool:
         """Take no more connections and let running requests end; whether they did in time."""
+        self._app.stop_taking()
         if self._loop is not None and self._server is not None and not self._ended.is_set():
             self._loop.call_soon_threadsafe(self._server.stop)
         is_ended = self._ended.wait(grace_s)
