@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import explain, receive, serve, setup
+from app.cli.demo.command import demo
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
 app = typer.Typer(
@@ -19,6 +20,7 @@ app = typer.Typer(
 app.command()(setup.init)
 app.command()(setup.check)
 app.command()(serve.run)
+app.command()(demo)
 app.command()(explain.explain)
 app.command()(receive.receive)
 

@@ -51,6 +51,8 @@ class Arrival:
     sequence: int = 0
     name: str = ""
     artifacts: tuple[str, ...] = ()
+    artifact_ids: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
     error: str = ""
     body_sha256: str = ""
@@ -209,8 +211,10 @@ def _told(blank: Arrival, body: JsonObject) -> Arrival:
         version=_text(data.get("version")),
         sequence=sequence if isinstance(sequence, int) else 0,
         name=_text(data.get("name")),
-        artifacts=_names(data.get("artifacts")),
-        missing=_names(data.get("missing")),
+        artifacts=_each(data.get("artifacts"), "name"),
+        artifact_ids=tuple(url.rpartition("/")[2] for url in _each(data.get("artifacts"), "url")),
+        digests=_each(data.get("artifacts"), "sha256"),
+        missing=_each(data.get("missing"), "name"),
         error=_text(error.get("reason")) if isinstance(error, dict) else "",
     )
 
@@ -219,12 +223,13 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _names(value: object) -> tuple[str, ...]:
+def _each(value: object, key: str) -> tuple[str, ...]:
     entries = value if isinstance(value, list) else []
-    return tuple(_text(entry.get("name")) for entry in entries if isinstance(entry, dict))
+    return tuple(_text(entry.get(key)) for entry in entries if isinstance(entry, dict))
 
 
 def _arrival(entry: dict[str, Any]) -> Arrival:
     known = {name: entry[name] for name in Arrival.__dataclass_fields__ if name in entry}
-    known |= {name: tuple(known[name]) for name in ("artifacts", "missing") if name in known}
-    return Arrival(**known)
+    # JSON has no tuples.
+    told: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in known.items()}
+    return Arrival(**told)
