@@ -204,7 +204,7 @@ def _told(blank: Arrival, body: JsonObject) -> Arrival:
     error, sequence = data.get("error"), data.get("sequence")
     return replace(
         blank,
-        status=204,
+        status=200,
         type=_text(body.get("type")),
         source=_text(data.get("source")),
         file_id=_text(data.get("file_id")),

@@ -42,16 +42,15 @@ def staged(
         installation = Installation(folder, port=_free_port(), clock=clock, environ=environ)
         installation.write(secrets, platform=files.host, erp=erp.url("/hooks"))
         ending.callback(installation.kill)
-        senders = [
-            _sender(secret, installation, clock, journal)
-            for secret in (secrets.platform, fresh_secrets(SystemDice()).platform)
-        ]
-        for sender in senders:
-            ending.callback(sender.close)
+        sender = _sender(secrets.platform, installation, clock, journal)
+        ending.callback(sender.close)
+        strange = fresh_secrets(SystemDice()).platform
+        forger = _sender(strange, installation, clock, journal)
+        ending.callback(forger.close)
         author = Author(files.url("").rstrip("/"), clock.now(), SeededDice(seed))
         scenes = author.scenes(documents)
         _fill(platform, scenes)
-        yield Stage(installation, receiver, board, *senders, clock), scenes
+        yield Stage(installation, receiver, board, sender, forger, clock), scenes
 
 
 def _receiver(secrets: Secrets, path: Path, board: Board, clock: SystemClock) -> Receiver:
