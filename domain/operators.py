@@ -70,7 +70,7 @@ def resolve_message(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
         refusal = _resend_refusal(draft, command)
     elif message.phase in {"delivered", "skipped", "discarded"}:
         refusal = Refusal("conflict", f"the message is {message.phase}")
-    elif command.outcome == "delivered" and message.phase not in {"held", "unclear", "waiting"}:
+    elif command.outcome == "delivered" and message.phase == "pending":
         refusal = Refusal("conflict", f"the message is {message.phase}, not unclear")
     else:
         refusal = None

@@ -30,63 +30,44 @@ VersionPhase = Literal[
 OPEN_JOB: frozenset[JobPhase] = frozenset({"ready", "waiting"})
 OPEN_MESSAGE: frozenset[MessagePhase] = frozenset({"pending", "waiting", "unclear", "held"})
 
+# Each move is shown by a test, and none is listed that cannot happen. To wait again is a move.
 JOB_MOVES: Mapping[JobPhase, frozenset[JobPhase]] = {
-    "ready": frozenset({"ready", "waiting", "done", "dead", "cancelled"}),
-    "waiting": frozenset({"ready", "waiting", "done", "dead", "cancelled", "discarded"}),
-    "dead": frozenset({"ready", "discarded", "cancelled"}),
+    "ready": frozenset({"waiting", "done", "dead", "cancelled"}),
+    "waiting": frozenset({"ready", "waiting", "done", "dead", "cancelled"}),
+    "done": frozenset(),
+    "dead": frozenset({"ready", "discarded"}),
     "cancelled": frozenset({"ready"}),
     "discarded": frozenset({"ready"}),
-    "done": frozenset(),
 }
 
+_SENT: frozenset[MessagePhase] = frozenset(
+    {"waiting", "unclear", "held", "delivered", "dead", "skipped", "discarded"}
+)
 MESSAGE_MOVES: Mapping[MessagePhase, frozenset[MessagePhase]] = {
-    "pending": frozenset(
-        {"waiting", "unclear", "held", "delivered", "dead", "skipped", "discarded"}
-    ),
-    "waiting": frozenset(
-        {"pending", "waiting", "unclear", "held", "delivered", "dead", "skipped", "discarded"}
-    ),
-    "unclear": frozenset(
-        {"pending", "waiting", "unclear", "held", "delivered", "dead", "skipped", "discarded"}
-    ),
+    "pending": _SENT,
+    "waiting": _SENT | {"pending"},
+    "unclear": _SENT | {"pending"},
     "held": frozenset({"pending", "delivered", "skipped", "discarded"}),
-    "dead": frozenset({"pending", "discarded", "skipped"}),
     "delivered": frozenset({"pending"}),
+    "dead": frozenset({"pending", "delivered", "discarded"}),
     "skipped": frozenset({"pending"}),
     "discarded": frozenset({"pending"}),
 }
 
-_WORKING: frozenset[VersionPhase] = frozenset(
-    {"received", "downloading", "transforming", "notifying"}
-)
+_OVERTAKEN: frozenset[VersionPhase] = frozenset({"superseded", "deleted"})
 VERSION_MOVES: Mapping[VersionPhase, frozenset[VersionPhase]] = {
-    "received": frozenset(
-        {"downloading", "transforming", "failed", "superseded", "deleted", "received", "discarded"}
+    "received": _OVERTAKEN | {"downloading", "transforming", "failed", "discarded"},
+    "downloading": _OVERTAKEN | {"received", "transforming", "failed", "discarded"},
+    "transforming": _OVERTAKEN | {"received", "notifying", "failed", "discarded"},
+    "notifying": _OVERTAKEN | {"received", "transforming", "completed", "failed"},
+    "completed": frozenset({"received", "transforming", "deleted"}),
+    "failed": frozenset(
+        {"received", "downloading", "transforming", "notifying", "discarded", "deleted"}
     ),
-    "downloading": frozenset(
-        {"downloading", "transforming", "failed", "superseded", "deleted", "received", "discarded"}
-    ),
-    "transforming": frozenset(
-        {
-            "transforming",
-            "notifying",
-            "completed",
-            "failed",
-            "superseded",
-            "deleted",
-            "received",
-            "discarded",
-        }
-    ),
-    "notifying": frozenset(
-        {"completed", "failed", "superseded", "deleted", "received", "transforming", "discarded"}
-    ),
-    "completed": frozenset({"notifying", "deleted", "received", "transforming", "failed"}),
-    "failed": _WORKING | {"completed", "superseded", "deleted", "discarded"},
-    "superseded": _WORKING | {"deleted"},
-    "ignored": frozenset({"received", "transforming", "superseded", "deleted"}),
-    "deleted": _WORKING | {"superseded", "ignored", "completed"},
-    "discarded": _WORKING | {"completed", "superseded", "deleted", "failed"},
+    "superseded": frozenset({"received", "deleted"}),
+    "ignored": frozenset({"received", "deleted"}),
+    "deleted": frozenset({"received", "completed", "superseded", "ignored"}),
+    "discarded": frozenset({"received", "downloading", "transforming", "deleted"}),
 }
 
 
@@ -105,7 +86,7 @@ def moved_message(current: MessagePhase, to: MessagePhase) -> MessagePhase:
 
 
 def moved_version(current: VersionPhase, to: VersionPhase) -> VersionPhase:
-    """``to``, if a version may go there; raises ``IllegalTransitionError``: a defect of ours."""
+    """``to``, if a version may go or stay there; raises ``IllegalTransitionError`` else."""
     if to != current and to not in VERSION_MOVES[current]:
         raise IllegalTransitionError("version", current, to)
     return to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import permutations
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from hypothesis import HealthCheck, given, note, settings
@@ -131,8 +131,10 @@ def test_drained_last_every_order_gives_the_same_artifacts_and_messages(
 
 # -- (c) interleaved in any way --------------------------------------------------------------------
 
-STEPS = st.tuples(st.sampled_from(("fact", "claim", "end", "order")), st.integers(0, 99))
-OUTCOMES = ("done", "done", "done", "again", "uncounted", "dead", "lost", "unclear")
+OUTCOMES = ("done", "done", "again", "uncounted", "dead", "lost", "unclear")
+ACTS = ("fact", "fact", "claim", "end", "do", "do", "jobs", "order")
+STEPS = st.tuples(st.sampled_from(ACTS), st.sampled_from(OUTCOMES), st.integers(0, 99))
+Step = tuple[str, str, int]
 
 
 class Actors:
@@ -144,14 +146,20 @@ class Actors:
         self.retry = retry
         self.told: list[Fact] = []
 
-    def step(self, what: str, choice: int) -> None:
+    def step(self, what: str, how: str, choice: int) -> None:
         match what:
             case "fact":
                 self.fact(choice)
             case "claim":
                 self.claim(choice)
             case "end":
-                self.end(choice)
+                self.end(how, choice)
+            case "do":
+                self.claim(choice)
+                if self.world.leases:
+                    self.finish(list(self.world.leases)[-1], how, choice)
+            case "jobs":
+                self.world.work_jobs()
             case _:
                 self.order(choice)
 
@@ -168,22 +176,19 @@ class Actors:
         if idle:
             self.world.claim(idle[choice % len(idle)])
 
-    def end(self, choice: int) -> None:
+    def end(self, how: str, choice: int) -> None:
         flying = list(self.world.leases)
-        if not flying:
-            return
-        work = flying[choice % len(flying)]
-        how = OUTCOMES[choice // 7 % len(OUTCOMES)]
+        if flying:
+            self.finish(flying[choice % len(flying)], how, choice)
+
+    def finish(self, work: str, how: str, choice: int) -> None:
+        """End a claim; where it is unclear whether the receiver had the request, it may have."""
         if work in self.world.file.jobs:
             self.world.end_job(work, _job_outcome(how), retry=self.retry)
-        else:
-            outcome = _message_outcome(how)
-            is_unsure = how in {"lost", "unclear"}
-            reached = outcome is not None and choice % 2 == 0
-            if reached and is_unsure:
-                self.world.receive(work)
-            # Whoever died, or heard nothing, cannot say that the receiver had it.
-            self.world.end_message(work, outcome, retry=self.retry)
+            return
+        if how in {"lost", "unclear"} and choice % 2:
+            self.world.receive(work)
+        self.world.end_message(work, _message_outcome(how), retry=self.retry)
 
     def order(self, choice: int) -> None:
         command = self.operator_command(choice)
@@ -218,14 +223,20 @@ class Actors:
             self.world.tell(fact)
         for _ in range(6):
             self.world.work()
-            held = [m for m in self.world.file.messages.values() if m.phase in {"held", "dead"}]
-            for message in held:
-                self.world.submit(
-                    c.ResolveMessage(
-                        stream=STREAM, cause=OPERATOR, message=message.id, outcome="resend"
-                    )
-                )
+            for message in tuple(self.world.file.messages.values()):
+                if message.phase in {"held", "dead"}:
+                    self.settle(message.id)
         self.world.work()
+
+    def settle(self, message: str) -> None:
+        """Send it again; what is not so any more is given up, for it may block what is."""
+        outcomes: tuple[Literal["resend", "discard"], ...] = ("resend", "discard")
+        for outcome in outcomes:
+            order = c.ResolveMessage(
+                stream=STREAM, cause=OPERATOR, message=message, outcome=outcome
+            )
+            if isinstance(self.world.submit(order), Decision):
+                return
 
 
 def _job_outcome(how: str) -> c.JobOutcome | None:
@@ -277,7 +288,7 @@ def _true_of(file: File) -> set[str] | None:
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=40), data=st.data())
 def test_interleaved_in_any_way_the_last_message_means_what_the_view_says(
-    versions: Any, facts: tuple[Fact, ...], steps: list[tuple[str, int]], data: st.DataObject
+    versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
 ) -> None:
     recipe = replace(INVOICES, versions=versions)
     # Whoever wants all versions wants them in order: else a receiver that goes by sequences may
@@ -285,9 +296,9 @@ def test_interleaved_in_any_way_the_last_message_means_what_the_view_says(
     in_order = versions == "all"
     world = World(recipes=(recipe,), destinations=(_destination(data.draw),), in_order=in_order)
     actors = Actors(world, tuple(data.draw(st.permutations(facts))), retry=FIVE_TRIES)
-    for what, choice in steps:
+    for what, how, choice in steps:
         if what != "order":
-            actors.step(what, choice)
+            actors.step(what, how, choice)
     actors.drain()
     world.check_log()
     note(f"{[(s.type, s.version, s.sequence) for s in world.seen]}")
@@ -312,13 +323,13 @@ def _check_nothing_hangs(world: World) -> None:
 @settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=50), data=st.data())
 def test_no_order_of_an_operator_breaks_the_machine_at_any_time(
-    versions: Any, facts: tuple[Fact, ...], steps: list[tuple[str, int]], data: st.DataObject
+    versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
 ) -> None:
     recipe = replace(INVOICES, versions=versions)
     world = World(recipes=(recipe,), destinations=(_destination(data.draw),))
     actors = Actors(world, tuple(data.draw(st.permutations(facts))), retry=FIVE_TRIES)
-    for what, choice in steps:
-        actors.step(what, choice)
+    for what, how, choice in steps:
+        actors.step(what, how, choice)
     actors.drain()
     world.check_log()
     _check_nothing_hangs(world)
@@ -333,12 +344,12 @@ def test_no_order_of_an_operator_breaks_the_machine_at_any_time(
 @settings(max_examples=100)
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=40))
 def test_an_erased_file_equals_the_fold_of_its_erased_events(
-    facts: tuple[Fact, ...], steps: list[tuple[str, int]]
+    facts: tuple[Fact, ...], steps: list[Step]
 ) -> None:
     world = World()
     actors = Actors(world, facts, retry=FIVE_TRIES)
-    for what, choice in steps:
-        actors.step(what, choice)
+    for what, how, choice in steps:
+        actors.step(what, how, choice)
     if not world.file.facts:
         return
     world.submit(c.ReleaseFile(stream=STREAM, cause=OPERATOR))

@@ -297,14 +297,18 @@ class World:
         """Do all that is due and all that follows from it, successfully."""
         for work in tuple(self.leases):
             self._finish(work)
-        while jobs := self.idle_jobs():
-            self.claim(jobs[0].id)
-            self.end_job(jobs[0].id)
+        self.work_jobs()
         while messages := self.idle_messages():
             self.claim(messages[0].id)
             self.end_message(messages[0].id)
         if self.idle_jobs():
             self.work()
+
+    def work_jobs(self) -> None:
+        """Do all jobs that are due, successfully; messages stay where they are."""
+        while jobs := self.idle_jobs():
+            self.claim(jobs[0].id)
+            self.end_job(jobs[0].id)
 
     def _finish(self, work: str) -> None:
         if work in self.file.jobs:
@@ -357,11 +361,11 @@ class World:
             assert forms.setdefault(seen.id, seen.data) == seen.data
 
 
-def version(name: str, *, value: str | None = None, event: str = "", **more: Any) -> Fact:
+def version(number: str, *, value: str | None = None, event: str = "", **more: Any) -> Fact:
     """A report of a version; its number orders it unless a value is given."""
-    order = f"{int(name):05}" if value is None and name.isdigit() else value
+    order = f"{int(number):05}" if value is None and number.isdigit() else value
     more.setdefault("name", "invoice.pdf")
-    return Fact("version", event or f"v{name}", 0, version=name, value=order, **more)
+    return Fact("version", event or f"v{number}", 0, version=number, value=order, **more)
 
 
 def deleted(sequence: int, event: str = "") -> Fact:
