@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 import structlog
+from hypothesis import settings
 
 from app.clock import SettableClock
 from app.store import migrate
 from app.store.engine import Store, open_store
 from app.telemetry import configure_logs
 from tests.stores import SIDES, Postgres
+
+# The laws run the same examples every time; `--hypothesis-profile=long` looks for new ones, longer,
+# and prints how to run a failing one again.
+settings.register_profile("quick", deadline=None, derandomize=True)
+settings.register_profile("long", deadline=None, print_blob=True)
+settings.load_profile("quick")
 
 
 @pytest.fixture(scope="session")

@@ -33,6 +33,11 @@ KINDS: tuple[FactKind, ...] = ("version", "version", "version", "deleted", "rest
 ORDERS = ("version", "text", "sequence", "time")
 
 
+def examples(quick: int) -> int:
+    """How many examples: the profile "long" looks at many more."""
+    return quick * (20 if settings.get_current_profile_name() == "long" else 1)
+
+
 @st.composite
 def fact_sets(draw: st.DrawFn, largest: int = 6) -> tuple[Fact, ...]:
     """Facts of one file, from a source that gives the same kinds of order with each of them."""
@@ -81,7 +86,7 @@ def seen(facts: tuple[Fact, ...]) -> View:
 
 
 @pytest.mark.req("C4")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(fact_sets())
 def test_every_order_of_arrival_gives_the_same_view(facts: tuple[Fact, ...]) -> None:
     views = {
@@ -93,7 +98,7 @@ def test_every_order_of_arrival_gives_the_same_view(facts: tuple[Fact, ...]) -> 
 
 
 @pytest.mark.req("C4")
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(arrivals())
 def test_repeats_and_late_facts_leave_the_view_as_the_sorted_facts_have_it(
     facts: tuple[Fact, ...],
@@ -114,7 +119,7 @@ def _outcome(world: World) -> Any:
 
 @pytest.mark.req("C4", "E2")
 @pytest.mark.parametrize("versions", ["latest", "all"])
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(5), data=st.data())
 def test_drained_last_every_order_gives_the_same_artifacts_and_messages(
     versions: Any, facts: tuple[Fact, ...], data: st.DataObject
@@ -285,7 +290,7 @@ def _true_of(file: File) -> set[str] | None:
 
 @pytest.mark.req("C4", "E2", "E7")
 @pytest.mark.parametrize("versions", ["latest", "all"])
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=40), data=st.data())
 def test_interleaved_in_any_way_the_last_message_means_what_the_view_says(
     versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
@@ -320,7 +325,7 @@ def _check_nothing_hangs(world: World) -> None:
 
 @pytest.mark.req("C1", "F2")
 @pytest.mark.parametrize("versions", ["latest", "all"])
-@settings(max_examples=250, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=50), data=st.data())
 def test_no_order_of_an_operator_breaks_the_machine_at_any_time(
     versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
@@ -341,7 +346,7 @@ def test_no_order_of_an_operator_breaks_the_machine_at_any_time(
 
 
 @pytest.mark.req("B9", "F3")
-@settings(max_examples=100)
+@settings(max_examples=examples(400))
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=40))
 def test_an_erased_file_equals_the_fold_of_its_erased_events(
     facts: tuple[Fact, ...], steps: list[Step]
