@@ -80,13 +80,14 @@ def commitment(salt: bytes, data: bytes) -> str:
 
 
 def holds_true(file: File, destination: str) -> str:
-    """What the destination holds true of the file, or soon will; "" for nothing.
+    """What the destination holds true of the file, or soon will; "" for nothing that is sure.
 
     That is the last meaning it was told, or is being told. A dead message counts: it may yet be
-    sent again, and then has to be outdone by a later one. One that was called back unsent does not.
+    sent again, and then has to be outdone by a later one. One that was called back unsent does not,
+    and one that was called back after an unclear attempt leaves us unsure.
     """
     last = _last(file, destination, is_standing=True)
-    return last.meaning if last else ""
+    return last.meaning if last and last.phase not in _UNSENT else ""
 
 
 def name_told(file: File, destination: str) -> str:

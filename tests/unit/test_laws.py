@@ -290,7 +290,7 @@ def _true_of(file: File) -> set[str] | None:
 
 @pytest.mark.req("C4", "E2", "E7")
 @pytest.mark.parametrize("versions", ["latest", "all"])
-@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=40), data=st.data())
 def test_interleaved_in_any_way_the_last_message_means_what_the_view_says(
     versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
@@ -325,7 +325,7 @@ def _check_nothing_hangs(world: World) -> None:
 
 @pytest.mark.req("C1", "F2")
 @pytest.mark.parametrize("versions", ["latest", "all"])
-@settings(max_examples=examples(1000), suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(500), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(facts=fact_sets(), steps=st.lists(STEPS, max_size=50), data=st.data())
 def test_no_order_of_an_operator_breaks_the_machine_at_any_time(
     versions: Any, facts: tuple[Fact, ...], steps: list[Step], data: st.DataObject
