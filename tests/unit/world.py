@@ -85,6 +85,7 @@ class World:
     epochs: dict[str, int] = field(default_factory=dict)
     seen: list[Seen] = field(default_factory=list)
     pinned: dict[str, Recipe] = field(default_factory=dict)
+    forced: set[str] = field(default_factory=set)
 
     # -- commands --------------------------------------------------------------------------------
 
@@ -95,6 +96,8 @@ class World:
         outcome = decide(before, command, self.context)
         if isinstance(outcome, Refusal):
             return outcome
+        if isinstance(command, c.ResolveMessage) and command.force:
+            self.forced.add(command.message)
         for event in outcome.events:
             self._record(event)
         for body in outcome.bodies:
@@ -148,6 +151,8 @@ class World:
         skipping = {d.name for d in self.destinations if d.superseded == "skip"}
         for message in self.file.messages.values():
             is_idle = message.is_open and message.id not in self.leases
+            if message.id in self.forced:
+                continue
             if is_idle and message.version and message.destination in skipping:
                 assert self.is_wanted(message.version), f"a message about the past: {message}"
 
