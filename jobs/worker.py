@@ -86,6 +86,7 @@ class Worker:
             pass
         self._parts.ledger.woken = self._relay.look
         self._holds.start()
+        threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._threads.start()
         self._reaper.start()
         self._relay.start()
@@ -104,6 +105,24 @@ class Worker:
         self._holds.stop()
         self._http.close()
         self._parts.broker.close()
+
+    def run(self, work: str, kind: WorkKind) -> None:
+        """Do this piece of work now, if it may be done: what an actor does with a wake-up."""
+        self._runner.run(work, kind)
+
+    def reap(self) -> int:
+        """End the claims that have lapsed; gives how many those were."""
+        return self._reaper.round()
+
+    @property
+    def claims(self) -> int:
+        """How many pieces of work are being carried out now."""
+        return len(self._holds.current)
+
+    def _warm_up(self) -> None:
+        """Load what transformations need before the first of them waits for it."""
+        if not self._sandbox.is_isolated:
+            log.warning("sandbox.not_isolated")
 
     def _await_idle(self, grace_s: float) -> bool:
         never = threading.Event()

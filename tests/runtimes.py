@@ -18,8 +18,8 @@ from app.clock import Clock, Dice
 from app.compose import Process, Refused, compose_run
 from app.config import Config, load
 from app.ledger import Ledger
-from app.ledger.requests import Accept, Answer
-from app.store import projections
+from app.ledger.requests import Accept, Accepted, Answer
+from app.store import breakers, projections
 from app.store import tables as t
 from app.store.engine import Store
 from domain.commands import Cause, FileCommand, ReportVersion
@@ -47,7 +47,7 @@ hosts = ["{source}"]
 {parts.get("download", 'retry = { base = "10ms", cap = "20ms" }')}
 [recipes.invoices]
 sources = ["contracts"]
-notify = ["erp"]
+notify = {parts.get("notify", '["erp"]')}
 {recipe}
 [destinations.erp]
 url = "{destination}"
@@ -122,6 +122,31 @@ def accepted(command: FileCommand, event_id: str) -> Accept:
 
 def submit(ledger: Ledger, accept: Accept) -> Answer:
     return ledger.submit(accept).result(10)[0]
+
+
+def announce(process: Process, url: str, **fields: Any) -> Accept:
+    """Let a version become known; gives what was accepted."""
+    accept = version_accepted(process.base.ledger, url, **fields)
+    answer = submit(process.base.ledger, accept)
+    assert isinstance(answer, Accepted), answer
+    return accept
+
+
+def settled(process: Process, file_id: str = "F-1") -> File | None:
+    """The file, once all its work has ended and somebody was to be told."""
+    file = file_of(process, file_id)
+    is_open = any(job.is_open for job in file.jobs.values())
+    is_open = is_open or any(message.is_open for message in file.messages.values())
+    return file if file.messages and not is_open else None
+
+
+def messages_in(process: Process, state: str) -> list[Any]:
+    return [m for m in rows(process.base.store, t.messages) if m.state == state]
+
+
+def circuit(store: Store, scope: str) -> str:
+    with store.read() as connection:
+        return breakers.load(connection, scope)
 
 
 def file_of(process: Process, file_id: str = "F-1") -> File:

@@ -29,6 +29,7 @@ LOG_NAMES = {
     "reaper.store.unavailable": "Lapsed leases could not be read; it is tried again.",
     "refusal.lost": "A refused delivery could not be recorded in the history.",
     "relay.store.unavailable": "Due work could not be read; it is tried again.",
+    "sandbox.not_isolated": "The kernel gives transformations no network of their own.",
     "sequencer.broken": "The sequencer failed by a defect and tries again.",
     "sequencer.resign.failed": "The sequencer's lease was not given back; it runs out by itself.",
     "sequencer.store.unavailable": "The sequencer could not reach the store and tries again.",

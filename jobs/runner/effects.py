@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import assert_never
 
 import msgspec
@@ -20,7 +19,7 @@ from domain.recipes import Recipe, Step
 from domain.states import ORIGINAL, made_key
 from jobs.download import Downloaded, DownloadJob, DownloadSettings, download
 from jobs.notify import Attempt, Delivered, NotifyJob, NotifySettings, ask, notify
-from jobs.runner.claims import Claim, ClaimedJob, ClaimedMessage
+from jobs.runner.claims import ClaimedJob, ClaimedMessage
 from jobs.runner.holds import Held
 from jobs.sandbox import Sandbox
 from jobs.steps import NotApplicable
@@ -50,7 +49,7 @@ class Settings:
 
 
 class Effects:
-    """Carries claims out. ``tools`` are those of the process; each claim gets its own scratch."""
+    """Carries claims out. ``tools`` are those of the process; each job gets its own scratch."""
 
     def __init__(
         self, settings: Settings, tools: Tools, *, scratch: Scratch, sandbox: Sandbox
@@ -63,26 +62,24 @@ class Effects:
     def perform(self, held: Held) -> Result:
         """Do the work; a defect of ours is an attempt that failed, never a lost claim."""
         try:
+            http = _Leased(self._tools.http, held)
+            tools = replace(self._tools, http=http, progress=held.progress)
+            if isinstance(held.claim, ClaimedMessage):
+                return self._send(held.claim, tools)
             with self._scratch.folder() as folder:
-                return self._performed(held.claim, self._tools_of(held, folder))
+                return Result(self._made(held.claim, replace(tools, scratch=folder)))
         except Exception as error:
             log.exception("job.broken", work_id=held.claim.lease.id)
             return Result(Again(f"internal error ({type(error).__name__})"))
 
-    def _tools_of(self, held: Held, folder: Path) -> Tools:
-        http = _Leased(self._tools.http, held)
-        return replace(self._tools, http=http, scratch=folder, progress=held.progress)
-
-    def _performed(self, claim: Claim, tools: Tools) -> Result:
-        match claim:
-            case ClaimedMessage():
-                return self._send(claim, tools)
-            case ClaimedJob() if claim.job.kind == "download":
-                return Result(self._download(claim, tools))
-            case ClaimedJob():
-                return Result(self._transform(claim, tools))
+    def _made(self, claim: ClaimedJob, tools: Tools) -> JobOutcome:
+        match claim.job.kind:
+            case "download":
+                return self._download(claim, tools)
+            case "transform":
+                return self._transform(claim, tools)
             case _:
-                assert_never(claim)
+                assert_never(claim.job.kind)
 
     # -- downloads --------------------------------------------------------------------------------
 
