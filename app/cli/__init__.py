@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, receive, serve, setup
+from app.cli import explain, receive, serve, setup, upkeep
 from app.cli.demo.command import demo
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
@@ -23,6 +23,9 @@ app.command()(serve.run)
 app.command()(demo)
 app.command()(explain.explain)
 app.command()(receive.receive)
+app.command()(upkeep.migrate)
+app.command()(upkeep.replay)
+app.command()(upkeep.verify)
 
 
 @app.callback()

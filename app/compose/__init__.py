@@ -12,7 +12,7 @@ from app.artifacts import Blobs, Scratch, open_blobs, open_scratch, scratch_root
 from app.clock import Clock, Dice, SystemClock, SystemDice
 from app.compose import serving
 from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
-from app.config import Config, Installation, Problem
+from app.config import Config, Problem
 from app.ledger import Ledger
 from app.store import migrate
 from app.store.engine import Store, open_store
@@ -92,7 +92,7 @@ def compose_run(
         return Refused(cast("tuple[Problem, ...]", recipes))
     place = config.installation
     try:
-        store = open_store(_database(place))
+        store = open_store(place.database_url)
     except StoreOwnedError as error:
         return Refused((_problem(config, "database", error),))
     try:
@@ -147,20 +147,10 @@ def _base(
     clock, dice = chance
     identity = identity_of(store, clock, dice)
     ledger = Ledger(store, book_of(config, store, identity, recipes), clock, dice)
-    artifacts = _artifacts(config.installation)
+    artifacts = config.installation.artifacts_url
     blobs = open_blobs(artifacts)
     scratch = open_scratch(scratch_root(artifacts, config.path.parent / "var" / "scratch"))
     return Base(config, store, ledger, blobs, scratch, clock, Metrics())
-
-
-def _database(place: Installation) -> str:
-    path = place.database_path
-    return place.database.reveal() if path is None else f"sqlite:///{path}"
-
-
-def _artifacts(place: Installation) -> str:
-    path = place.artifacts_path
-    return place.artifacts.reveal() if path is None else f"file:{path}"
 
 
 def _problem(config: Config, key: str, error: StoreError) -> Problem:

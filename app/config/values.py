@@ -88,6 +88,18 @@ class Installation:
     artifacts_path: Path | None = None  # of a folder
 
     @property
+    def database_url(self) -> str:
+        """The database's whole address, password and all: for the one who connects."""
+        path = self.database_path
+        return self.database.reveal() if path is None else f"sqlite:///{path}"
+
+    @property
+    def artifacts_url(self) -> str:
+        """The whole address of the store of artifacts."""
+        path = self.artifacts_path
+        return self.artifacts.reveal() if path is None else f"file:{path}"
+
+    @property
     def is_embedded(self) -> bool:
         """Whether the store is SQLite, which one process owns."""
         return self.database_path is not None
