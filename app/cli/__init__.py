@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, receive, serve, setup, upkeep
+from app.cli import explain, receive, serve, setup, tokens, upkeep
 from app.cli.demo.command import demo
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
@@ -20,12 +20,15 @@ app = typer.Typer(
 app.command()(setup.init)
 app.command()(setup.check)
 app.command()(serve.run)
+app.command()(serve.web)
+app.command()(serve.worker)
 app.command()(demo)
 app.command()(explain.explain)
 app.command()(receive.receive)
 app.command()(upkeep.migrate)
 app.command()(upkeep.replay)
 app.command()(upkeep.verify)
+app.add_typer(tokens.app, name="tokens")
 
 
 @app.callback()
@@ -34,7 +37,10 @@ def laufzettel(
 ) -> None:
     """Signed webhooks about files in; every file processed once, every receiver told once."""
     given = {"config": str(config), "url": url}
-    context.default_map = dict.fromkeys(getattr(context.command, "commands", {}), given)
+    context.default_map = {
+        name: {**given, **dict.fromkeys(getattr(command, "commands", ()), given)}
+        for name, command in getattr(context.command, "commands", {}).items()
+    }
 
 
 def main() -> None:

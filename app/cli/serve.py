@@ -1,11 +1,15 @@
-"""``run``: everything in one process, until a signal ends it."""
+"""``run``, ``web``, ``worker``: processes that serve until a signal ends them."""
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from app.cli import nearby
 from app.cli.screen import (
     DEFAULT_CONFIG,
     FAILED,
@@ -20,23 +24,51 @@ if TYPE_CHECKING:  # --help needs none of it
     from app.compose import Process
     from app.config import Config
 
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where a command finds it
+
 
 def run(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """Start web, worker and scheduler in one process; Ctrl-C stops it in order."""
+    """Start web, worker and scheduler in one process; Ctrl-C stops it in order.
+
+    It needs no service: the store is a SQLite file, artifacts are files in a folder. While nobody
+    has a token, it prints a code for the first one. Exit status 2: this start would do harm, the
+    message says what and what mends it; 1: the address or the store cannot be used.
+    """
     from app.cli.stopping import stopped
     from app.clock import SystemClock
     from app.telemetry import configure_logs
 
     loaded = config_or_exit(config)
     configure_logs(sys.stderr, clock=SystemClock(), as_json=not sys.stderr.isatty())
+    _say(f"store      {loaded.installation.database.shown}")
     process = _composed(loaded)
     ended = threading.Event()
     with stopped(ended):
         try:
             _start(process)
-            ended.wait()
+            with _found_nearby(process, loaded):
+                _greet(process, loaded)
+                ended.wait()
+            _say("stopping   what runs may finish; Ctrl-C again ends it at once")
         finally:
             process.stop()
+
+
+def web(config: ConfigOption = DEFAULT_CONFIG) -> None:
+    """Serve deliveries, API and console as a process of its own; on PostgreSQL only."""
+    _refuse_embedded(config_or_exit(config), "web")
+
+
+def worker(config: ConfigOption = DEFAULT_CONFIG) -> None:
+    """Do the work as a process of its own, as many as wanted; on PostgreSQL only."""
+    _refuse_embedded(config_or_exit(config), "worker")
+
+
+def _refuse_embedded(config: Config, command: str) -> None:
+    if config.installation.is_embedded:
+        mend = "start everything with: laufzettel run; or name a postgresql:// database"
+        refuse(f"a SQLite store has one process, so there is no {command} beside it", mend)
+    refuse(f"{command} is not yet a process of its own", "start everything with: laufzettel run")
 
 
 def _composed(config: Config) -> Process:
@@ -59,7 +91,50 @@ def _start(process: Process) -> None:
         process.start()
     except (ServerError, StoreError) as error:
         refuse(str(error), "free the address, or mend the store, and start again", status=FAILED)
-    if process.web is not None and sys.stderr.isatty():
-        print(f"Laufzettel listens on {process.web.url}", file=sys.stderr)
-        if code := process.web.sign_in_code:
-            print(f"Nobody has access yet. Sign in once with the code {code}", file=sys.stderr)
+
+
+@contextmanager
+def _found_nearby(process: Process, config: Config) -> Iterator[None]:
+    """While inside, commands on this machine find the process by a file beside its store."""
+    store, serving = config.installation.database_path, process.web
+    if store is None or serving is None:
+        yield
+        return
+    tls = config.installation.tls
+    certificate = str(tls.cert_path.absolute()) if tls else ""
+    nearby.leave(
+        store,
+        nearby.Nearby(_reachable(serving.url), serving.local_token, os.getpid(), certificate),
+    )
+    try:
+        yield
+    finally:
+        nearby.remove(store)
+
+
+def _reachable(url: str) -> str:
+    """The address as a client on this machine writes it."""
+    for everywhere, here in _EVERYWHERE.items():
+        url = url.replace(f"//{everywhere}:", f"//{here}:")
+    return url
+
+
+def _greet(process: Process, config: Config) -> None:
+    if process.web is None:
+        return
+    for source in config.sources:
+        _say(f"takes      {config.installation.public_url}/hooks/{source.name}")
+    for destination in config.destinations:
+        _say(f"tells      {destination.name}")
+    url = _reachable(process.web.url)
+    _say(f"listens    {url}  (API: {url}/schema/openapi.json)")
+    if code := process.web.sign_in_code:
+        _say(f"sign in    with the code {code}, once, within 15 minutes; nobody has a token yet")
+        _say("           or make one: laufzettel tokens create NAME --role admin")
+    _say("look       laufzettel status · laufzettel files    (Ctrl-C ends this process)")
+
+
+def _say(line: str) -> None:
+    """Tell the one who sits at the terminal; a service's output is its log."""
+    if sys.stderr.isatty():
+        print(line, file=sys.stderr, flush=True)

@@ -94,7 +94,7 @@ def compose_run(
     try:
         store = open_store(place.database_url)
     except StoreOwnedError as error:
-        return Refused((_problem(config, "database", error),))
+        return Refused((problem_of(config, "database", error),))
     try:
         migrate.upgrade(store)
         if refused := orphans(config, store):
@@ -103,7 +103,7 @@ def compose_run(
         base = _base(config, store, cast("tuple[Recipe, ...]", recipes), (clock, dice))
     except SchemaError as error:
         store.close()
-        return Refused((_problem(config, "database", error),))
+        return Refused((problem_of(config, "database", error),))
     except BaseException:
         store.close()
         raise
@@ -137,6 +137,7 @@ def _web(base: Base) -> serving.Serving:
             clock=base.clock,
             metrics=base.metrics,
             user_agent=user_agent(),
+            local_token=SystemDice().salt().hex(),
         )
     )
 
@@ -153,7 +154,8 @@ def _base(
     return Base(config, store, ledger, blobs, scratch, clock, Metrics())
 
 
-def _problem(config: Config, key: str, error: StoreError) -> Problem:
+def problem_of(config: Config, key: str, error: StoreError) -> Problem:
+    """What the store says, as a problem with its mend."""
     what, _, mend = str(error).partition("; ")
     return Problem(config.path.name, f"laufzettel.{key}", what, mend or "see the manual")
 

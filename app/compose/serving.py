@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.artifacts import Blobs
 from app.clock import Clock
@@ -30,12 +30,14 @@ class Parts:
     clock: Clock
     metrics: Metrics
     user_agent: str
+    local_token: str = field(default="", repr=False)
 
 
 class Serving:
     """Takes connections until it is stopped."""
 
     def __init__(self, parts: Parts) -> None:
+        self.local_token = parts.local_token
         self._http = Outbound(clock=parts.clock, user_agent=parts.user_agent)
         fetch = _fetcher(self._http)
         self._web = create_web(
@@ -48,6 +50,7 @@ class Serving:
                 metrics=parts.metrics,
                 visit=lambda url: _ignored(fetch(url)),
                 certificate=fetch,
+                local_token=parts.local_token,
             ),
         )
         self._server = create_server(self._web, parts.config)

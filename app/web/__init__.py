@@ -17,7 +17,7 @@ from app.store import tokens
 from app.store.engine import Store
 from app.telemetry import Metrics
 from app.web import health
-from app.web.access import Access, SignIn
+from app.web.access import Access, SignIn, digest_of
 from app.web.api import create_api
 from app.web.api.office import Office
 from app.web.auth import Doorkeeper
@@ -37,12 +37,14 @@ class Outside:
 
     ``visit`` calls an address that a proven handshake names, ``certificate`` fetches a PEM from
     one; both check the address themselves. Without them such handshakes stay unanswered.
+    ``local_token`` is what commands on this machine come in by, for as long as the process lives.
     """
 
     metrics: Metrics = field(default_factory=Metrics)
     dice: Dice = field(default_factory=SystemDice)
     visit: Callable[[str], None] | None = None
     certificate: Callable[[str], bytes | None] | None = None
+    local_token: str = field(default="", repr=False)
 
 
 def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
@@ -75,10 +77,11 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
         )
     )
     office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping)
+    local = digest_of(outside.local_token) if outside.local_token else ""
     state = State(
         {
             "office": office,
-            "doorkeeper": Doorkeeper(store, ledger, clock),
+            "doorkeeper": Doorkeeper(store, ledger, clock, local),
             "vitals": Vitals(store, ledger, outside.metrics, stopping),
         },
         deep_copy=False,
