@@ -10,9 +10,21 @@ __all__ = ["LocalBroker", "open_broker"]
 
 
 def open_broker(url: str) -> dramatiq.Broker:
-    """The broker at this address; raises ``ValueError`` for one that is not known here."""
-    scheme = url.partition(":")[0].lower()
-    if scheme == "memory":
-        return LocalBroker()
-    # TODO: redis and amqp, as soon as several worker processes share a store.
-    raise ValueError(f"broker: {scheme} is not supported yet; use memory:")
+    """The broker at this address; raises ``ValueError`` for one that is not known here.
+
+    Nothing is connected yet: a broker that is down fails whoever uses it, and only then, with
+    ``dramatiq.errors.BrokerConnectionError``.
+    """
+    match url.partition(":")[0].lower():
+        case "memory":
+            return LocalBroker()
+        case "redis" | "rediss" | "valkey" | "valkeys":
+            from jobs.broker.redis import ValkeyBroker
+
+            return ValkeyBroker(url)
+        case "amqp" | "amqps":
+            from jobs.broker.amqp import AmqpBroker
+
+            return AmqpBroker(url)
+        case scheme:
+            raise ValueError(f"broker: {scheme} is not known; use memory:, redis:// or amqp://")

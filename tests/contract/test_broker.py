@@ -7,19 +7,44 @@ from collections.abc import Iterator
 
 import dramatiq
 import pytest
-from dramatiq.errors import QueueNotFound
+from dramatiq.errors import BrokerConnectionError, QueueNotFound
 
 from app.store.leases import WorkKind
 from jobs import actors
 from jobs.broker import LocalBroker, open_broker
+from jobs.broker.amqp import AmqpBroker
+from jobs.broker.redis import ValkeyBroker
+from tests.brokers import Rabbit, Valkey, rabbit_server, valkey_server
 from tests.runtimes import until
+from tests.servers import closed_port
+from tests.stores import missing
 
 Seen = list[tuple[str, WorkKind]]
 
 
-@pytest.fixture
-def broker() -> Iterator[dramatiq.Broker]:
-    made = open_broker("memory:")
+@pytest.fixture(scope="session")
+def valkey(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Valkey]:
+    with valkey_server(tmp_path_factory.mktemp("valkey")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def rabbit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rabbit]:
+    if not Rabbit.is_installed():
+        missing("RabbitMQ is not installed: apt-get install rabbitmq-server")
+    with rabbit_server(tmp_path_factory.mktemp("rabbit")) as server:
+        yield server
+
+
+@pytest.fixture(params=["local", "valkey", "rabbit"])
+def broker(request: pytest.FixtureRequest) -> Iterator[dramatiq.Broker]:
+    """An empty broker of each kind."""
+    is_local = request.param == "local"
+    made = open_broker("memory:" if is_local else request.getfixturevalue(request.param).url)
+    for queue in actors.QUEUES.values():
+        made.declare_queue(queue)
+        if not is_local:
+            made.flush(queue)
     yield made
     made.close()
 
@@ -93,6 +118,34 @@ def test_there_are_no_delays_and_no_unknown_queues(broker: dramatiq.Broker) -> N
         broker.consume("nothing")
 
 
+@pytest.mark.req("A12")
+@pytest.mark.parametrize("kind", ["valkey", "rabbit"])
+def test_a_queue_that_is_full_grows_no_more(kind: str, request: pytest.FixtureRequest) -> None:
+    url = request.getfixturevalue(kind).url
+    broker = ValkeyBroker(url, limit=10) if kind == "valkey" else AmqpBroker(url, limit=10)
+    # RabbitMQ fixes a queue's limit when it is made, so this one is the test's own.
+    broker.declare_queue("narrow")
+    for number in range(30):
+        broker.enqueue(dramatiq.Message("narrow", "narrow", (f"j-{number}",), {}, {}))
+    consumer = broker.consume("narrow", prefetch=100, timeout=200)
+    found = [message for _ in range(40) if (message := next(consumer)) is not None]
+    for message in found:
+        consumer.ack(message)
+    consumer.close()
+    broker.close()
+    assert len(found) == 10
+
+
+@pytest.mark.req("A13")
+@pytest.mark.parametrize("scheme", ["redis", "amqp"])
+def test_a_broker_that_is_down_says_so_to_whoever_uses_it(scheme: str) -> None:
+    broker = open_broker(f"{scheme}://127.0.0.1:{closed_port()}/")
+    declared = actors.declare(broker, lambda *_: None)
+    with pytest.raises(BrokerConnectionError):
+        declared["download"].send("x")
+    broker.close()
+
+
 # -- what only the local broker promises ---------------------------------------------------------
 
 
@@ -117,5 +170,5 @@ def test_what_does_not_fit_is_dropped() -> None:
 
 
 def test_an_unknown_broker_is_refused() -> None:
-    with pytest.raises(ValueError, match="memory:"):
+    with pytest.raises(ValueError, match="kafka is not known"):
         open_broker("kafka://x")
