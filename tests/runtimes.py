@@ -39,6 +39,7 @@ def configured(folder: Path, *, source: str, destination: str, **parts: str) -> 
 [laufzettel]
 database = "sqlite:///store.db"
 artifacts = "file:artifacts"
+{parts.get("installation", "")}
 [sources.contracts]
 profile = "standard-webhooks"
 secrets = ["env:SECRET"]

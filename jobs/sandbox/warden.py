@@ -63,7 +63,10 @@ def _serve(control: socket.socket, modules: list[str], *, apart: bool) -> NoRetu
             importlib.import_module(module)
     gc.collect()
     gc.freeze()
-    frames.send(control, {"isolated": apart})
+    try:
+        frames.send(control, {"isolated": apart})
+    except OSError:
+        os._exit(0)  # the worker has died meanwhile: there is nobody to serve
     warden = _Warden(control, apart=apart)
     try:
         while warden.turn():
