@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Literal, Self
@@ -62,6 +63,7 @@ class History:
         self.random = random.Random(seed)
         self.files = [f"F-{n}" for n in range(4)]
         self._told = 0
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
         self.ledger.start()
@@ -119,8 +121,9 @@ class History:
             self._accept(c.ReportIgnored(**fact, type="x"), body=b"other")
 
     def _fact(self, file_id: str, number: int = 0) -> dict[str, Any]:
-        self._told += not number
-        told = number or self._told
+        with self._lock:
+            self._told += not number
+            told = number or self._told
         name = file_id or self.random.choice(self.files)
         return {
             "stream": derive(KEY, "fil", "s", name),
