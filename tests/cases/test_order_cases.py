@@ -240,3 +240,16 @@ def test_b_12_temporary_files_are_ignored_until_they_are_renamed(name: str) -> N
     world.work()
     assert world.phase("1") == "completed"
     assert types(world) == [("version.completed", "1")]
+
+
+@pytest.mark.req("C4", "E7")
+def test_b_01_a_message_that_was_being_sent_when_a_newer_version_came_is_not_tried_again() -> None:
+    world = told(World(), [version("2")])
+    world.work_jobs()
+    message = world.messages()[0].id
+    world.claim(message)
+    world.tell(version("3"))
+    world.end_message(message, Again("answered 503"))
+    assert world.messages()[0].phase == "skipped"
+    world.work()
+    assert types(world) == [("version.completed", "3")]

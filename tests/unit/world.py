@@ -151,6 +151,8 @@ class World:
         skipping = {d.name for d in self.destinations if d.superseded == "skip"}
         for message in self.file.messages.values():
             is_idle = message.is_open and message.id not in self.leases
+            is_false = message.type == "file.deleted" and self.file.view.is_present
+            assert not (is_idle and is_false), "a deletion that is not true any more"
             if message.id in self.forced:
                 continue
             if is_idle and message.version and message.destination in skipping:
@@ -264,6 +266,7 @@ class World:
         outcome = self.given(command)
         del self.leases[work]
         assert self.refused(command) == "stale", "an end given twice adds nothing"
+        self._check_moment(self.file)
         return outcome
 
     def result(self, job_id: str) -> Done[c.Stored]:
