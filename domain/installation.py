@@ -94,6 +94,13 @@ class ConflictResolved(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BodyShown(Event):
+    """An admin was shown the whole body of a delivery, without masks."""
+
+    delivery: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionNoticed(SourceFact):
     """A source spoke of the subscription itself: missed, removed, reauthorise, expiring."""
 
@@ -111,6 +118,7 @@ ControlEvent = (
     | TokenRevoked
     | DeliveryQuarantined
     | ConflictResolved
+    | BodyShown
     | SubscriptionNoticed
 )
 AnyEvent = FileEvent | ControlEvent

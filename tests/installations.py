@@ -26,7 +26,7 @@ from app.ledger.requests import Control
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.web import Web, create_web
-from app.web.access import Access, TokenWish
+from app.web.access import Access, Role, TokenWish
 from app.web.server import Place, WebServer
 from domain.commands import Cause
 from domain.commands import Destination as Listener
@@ -70,7 +70,7 @@ STAMPED = (
 REST = """
 [recipes.all]
 sources = [{sources}]
-transforms = [{ name = "sum", use = "checksum" }]
+transforms = [{steps}]
 notify  = ["erp"]
 
 [destinations.erp]
@@ -100,9 +100,9 @@ class Installation:
         }
         return self.http.post(f"/hooks/{source}", content=body, headers=signed)
 
-    def token(self) -> str:
-        """A token of role admin."""
-        return self.access.create(TokenWish("root", "admin"), Cause("system")).token
+    def token(self, role: Role = "admin", *scope: str) -> str:
+        """A token of this role."""
+        return self.access.create(TokenWish("root", role, scope), Cause("system")).token
 
     @property
     def access(self) -> Access:
@@ -114,10 +114,14 @@ class Installation:
         return self.http.request(method, f"/api/v1{path}", headers=headers, **more)
 
 
-def rest_of(text: str) -> str:
+SUM = '{ name = "sum", use = "checksum" }'
+
+
+def rest_of(text: str, steps: str) -> str:
     """A recipe and a destination for all the sources in a configuration."""
     names = re.findall(r"^\[sources\.(\w+)\]$", text, re.MULTILINE)
-    return REST.replace("{sources}", ", ".join(f'"{name}"' for name in names))
+    named = ", ".join(f'"{name}"' for name in names)
+    return REST.replace("{sources}", named).replace("{steps}", steps)
 
 
 def stamped(body: bytes, at: datetime, delivery: str = "d-1") -> dict[str, str]:
@@ -175,10 +179,10 @@ def recording(folder: Path, config: Config, clock: Clock) -> Iterator[tuple[Stor
 
 @contextmanager
 def installed(
-    folder: Path, text: str = SOURCE, *, clock: Clock | None = None
+    folder: Path, text: str = SOURCE, *, steps: str = SUM, clock: Clock | None = None
 ) -> Iterator[Installation]:
     """Start everything in the folder, stop it on leaving."""
-    config = configured(folder, text + rest_of(text))
+    config = configured(folder, text + rest_of(text, steps))
     clock = clock or SettableClock(NOW)
     with recording(folder, config, clock) as (store, ledger):
         blobs = open_blobs(f"file:{folder}/artifacts")

@@ -15,6 +15,7 @@ from litestar.openapi.spec import Components, SecurityScheme
 from app.ledger import LedgerBusyError
 from app.store.errors import StoreUnavailableError
 from app.telemetry import log
+from app.web import description
 from app.web.problems import MEDIA_TYPE, Problem
 
 _KINDS = {
@@ -50,7 +51,7 @@ class ProblemError(Exception):
 def create_rest(handlers: Sequence[Any], state: State, *, version: str) -> Litestar:
     """The application of all that is no delivery."""
     bearer = SecurityScheme(type="http", scheme="bearer", description="laufzettel tokens create")
-    return Litestar(
+    app = Litestar(
         route_handlers=list(handlers),
         state=state,
         openapi_config=OpenAPIConfig(
@@ -59,6 +60,7 @@ def create_rest(handlers: Sequence[Any], state: State, *, version: str) -> Lites
             description="Errors are application/problem+json (RFC 9457) with a stable type.",
             components=Components(security_schemes={"bearer": bearer}),
             render_plugins=[JsonRenderPlugin()],
+            webhooks=dict(description.messages()),
             use_handler_docstrings=True,
         ),
         exception_handlers={
@@ -70,6 +72,9 @@ def create_rest(handlers: Sequence[Any], state: State, *, version: str) -> Lites
         request_max_body_size=_LARGEST_BODY_BYTES,
         logging_config=None,
     )
+    described = app.openapi_schema
+    described.paths = {**(described.paths or {}), "/hooks/{source}": description.intake()}
+    return app
 
 
 def answer(problem: Problem, headers: dict[str, str] | None = None) -> Response[bytes]:

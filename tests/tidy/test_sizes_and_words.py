@@ -10,7 +10,7 @@ from tests.tidy import tree
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 50
 # Longer still; a line here goes with the commit that splits the file.
-STILL_TOO_LONG = {"tests.cases.test_hooks_cases"}
+STILL_TOO_LONG: set[str] = set()
 NO_NAMES = {"utils", "util", "helpers", "common", "base", "manager", "misc"}
 # Written apart, so that this file does not hold them itself.
 NO_WORDS = [

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from litestar import Router
 
-from app.web.api import tokens
+from app.web.api import arrivals, artifacts, dead, files, log, overview, parts, tokens, work
 from app.web.api.office import DEPENDENCIES
 
 PATH = "/api/v1"
+_MODULES = (arrivals, artifacts, dead, files, log, overview, parts, tokens, work)
 
 
 def create_api() -> Router:
     """All routes of the API."""
     return Router(
         PATH,
-        route_handlers=[*tokens.HANDLERS],
+        route_handlers=[handler for module in _MODULES for handler in module.HANDLERS],
         dependencies=DEPENDENCIES,
         security=[{"bearer": []}],
     )

@@ -30,6 +30,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 Limit = Annotated[int, QueryParameter(ge=1, le=200, description="how many at most")]
+InState = Annotated[str, QueryParameter(name="state", max_length=40)]
 Cursor = Annotated[str, QueryParameter(max_length=500, description="`next` of the page before")]
 
 

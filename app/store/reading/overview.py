@@ -1,0 +1,172 @@
+"""How things stand: counts, what is oldest, what is paused, who stopped calling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from app.store import tables as t
+
+Sources = tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """A part whose work was stopped from being started."""
+
+    what: str
+    reason: str
+    operator: str
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SourceNumbers:
+    """What came of one source lately: deliveries by verdict, and when the last one came."""
+
+    verdicts: Mapping[str, int]
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DestinationNumbers:
+    """What became of one destination's messages, and of its attempts lately."""
+
+    states: Mapping[str, int]
+    outcomes: Mapping[str, int]
+    mean_ms: float
+    oldest_due_ms: int
+
+
+def states(connection: sa.Connection, what: str, sources: Sources) -> dict[str, int]:
+    """How many files, jobs or messages are in each state."""
+    table = {"files": t.files, "jobs": t.jobs, "messages": t.messages}[what]
+    query = sa.select(table.c.state, sa.func.count()).group_by(table.c.state)
+    if sources is not None:
+        query = query.where(table.c.source.in_(sources))
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def running(connection: sa.Connection) -> dict[str, int]:
+    """How much work of each kind is under a lease."""
+    query = sa.select(t.leases.c.kind, sa.func.count()).group_by(t.leases.c.kind)
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def oldest_due(connection: sa.Connection, now_ms: int) -> dict[str, int]:
+    """Since when the oldest due work of each kind waits, in milliseconds since 1970."""
+    jobs = (
+        sa.select(t.jobs.c.kind, sa.func.min(t.jobs.c.due_ms))
+        .where(t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms)
+        .group_by(t.jobs.c.kind)
+    )
+    found = {row[0]: row[1] for row in connection.execute(jobs)}
+    messages = sa.select(sa.func.min(t.messages.c.due_ms)).where(
+        t.OPEN_MESSAGES, t.messages.c.due_ms <= now_ms
+    )
+    oldest = connection.execute(messages).scalar()
+    return found if oldest is None else found | {"message": oldest}
+
+
+def oldest_retry_ms(connection: sa.Connection) -> int | None:
+    """Since when the oldest piece of work that failed at least once is under way."""
+    ends = [
+        connection.execute(
+            sa.select(sa.func.min(table.c.ordered_ms)).where(opened, table.c.attempts > 0)
+        ).scalar()
+        for table, opened in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES))
+    ]
+    return min((end for end in ends if end is not None), default=None)
+
+
+def pauses(connection: sa.Connection) -> list[Pause]:
+    """Everything that is paused."""
+    columns = [t.controls.c[name] for name in Pause.__dataclass_fields__]
+    query = sa.select(*columns).order_by(t.controls.c.what)
+    return [Pause(*row) for row in connection.execute(query)]
+
+
+def waits(connection: sa.Connection, now_ms: int) -> dict[str, tuple[int, str]]:
+    """The scopes that were asked to wait: until when, and why."""
+    query = sa.select(t.not_before).where(t.not_before.c.until_ms > now_ms)
+    return {row.scope: (row.until_ms, row.reason) for row in connection.execute(query)}
+
+
+def source_numbers(connection: sa.Connection, source: str, since_ms: int) -> SourceNumbers:
+    """Deliveries of a source by verdict since a moment, and its last one ever."""
+    verdicts: dict[str, int] = {}
+    last_ms = 0
+    for table, at, number in (
+        (t.receipts, t.receipts.c.accepted_ms, sa.func.count()),
+        (t.deliveries, t.deliveries.c.received_ms, sa.func.sum(t.deliveries.c["count"])),
+    ):
+        lately = sa.select(table.c.verdict, number).where(table.c.source == source, at >= since_ms)
+        for verdict, found in connection.execute(lately.group_by(table.c.verdict)):
+            verdicts[verdict] = verdicts.get(verdict, 0) + int(found)
+        newest = sa.select(at).where(table.c.source == source).order_by(table.c.id.desc()).limit(1)
+        last_ms = max(last_ms, connection.execute(newest).scalar() or 0)
+    return SourceNumbers(verdicts, last_ms)
+
+
+def key_uses(connection: sa.Connection, source: str) -> dict[str, int]:
+    """When each secret of a source, by its id, last proved a first delivery."""
+    query = (
+        sa.select(t.receipts.c.key_id, sa.func.max(t.receipts.c.accepted_ms))
+        .where(t.receipts.c.source == source)
+        .group_by(t.receipts.c.key_id)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def destination_numbers(
+    connection: sa.Connection, name: str, since_ms: int, now_ms: int
+) -> DestinationNumbers:
+    """Messages of a destination by state; attempts since a moment by outcome."""
+    by_state = (
+        sa.select(t.messages.c.state, sa.func.count())
+        .where(t.messages.c.destination == name)
+        .group_by(t.messages.c.state)
+    )
+    lately = sa.and_(
+        t.attempts.c.scope == f"destination:{name}",
+        t.attempts.c.started_ms >= since_ms,
+        t.attempts.c.ended_ms.is_not(None),
+    )
+    by_outcome = (
+        sa.select(t.attempts.c.outcome, sa.func.count())
+        .where(lately)
+        .group_by(t.attempts.c.outcome)
+    )
+    took = sa.func.avg(t.attempts.c.ended_ms - t.attempts.c.started_ms)
+    oldest = sa.select(sa.func.min(t.messages.c.due_ms)).where(
+        t.messages.c.destination == name, t.OPEN_MESSAGES, t.messages.c.due_ms <= now_ms
+    )
+    return DestinationNumbers(
+        states={row[0]: row[1] for row in connection.execute(by_state)},
+        outcomes={row[0]: row[1] for row in connection.execute(by_outcome)},
+        mean_ms=float(connection.execute(sa.select(took).where(lately)).scalar() or 0),
+        oldest_due_ms=connection.execute(oldest).scalar() or 0,
+    )
+
+
+def conflicts(connection: sa.Connection, sources: Sources) -> int:
+    """How many deliveries are in quarantine and not settled."""
+    query = sa.select(sa.func.count()).where(
+        t.deliveries.c.verdict == "conflict", t.deliveries.c.settled == ""
+    )
+    if sources is not None:
+        query = query.where(t.deliveries.c.source.in_(sources))
+    return int(connection.execute(query).scalar() or 0)
+
+
+def ignored_types(connection: sa.Connection, source: str) -> dict[str, int]:
+    """How many events of each kind of a source started nothing."""
+    query = (
+        sa.select(t.receipts.c.type, sa.func.count())
+        .where(t.receipts.c.source == source, t.receipts.c.verdict == "ignored")
+        .group_by(t.receipts.c.type)
+        .limit(200)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}

@@ -1,0 +1,191 @@
+"""Jobs and messages as rows: lists, dead letters by cause, the bytes of a message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import sqlalchemy as sa
+
+from app.store import tables as t
+from app.store.reading.pages import Ask, Page, select_page
+
+WorkTable = Literal["job", "message"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkFilter:
+    """Which jobs or messages are wanted; ``name`` is a step's, a download's or a destination's."""
+
+    state: str = ""
+    kind: str = ""
+    name: str = ""
+    source: str = ""
+    reference: str = ""
+    error: str = ""
+    ids: tuple[str, ...] = ()
+    sources: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One row of either table. ``running`` says that a lease lies over it."""
+
+    id: str
+    stream: str
+    source: str
+    version: str
+    kind: str
+    name: str
+    state: str
+    ordered_ms: int
+    due_ms: int
+    ended_ms: int
+    attempts: int
+    run: int
+    error: str
+    is_running: bool
+    done: int
+    total: int | None
+    required: bool = True
+    type: str = ""
+    sequence: int = 0
+    reference: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Dead letters that gave up for the same reason."""
+
+    kind: WorkTable
+    name: str
+    error: str
+    count: int
+    oldest_ms: int
+    newest_ms: int
+
+
+def jobs(connection: sa.Connection, wanted: WorkFilter, ask: Ask) -> Page[Work]:
+    """The jobs that match, the last ordered first."""
+    return _page(connection, "job", wanted, ask)
+
+
+def messages(connection: sa.Connection, wanted: WorkFilter, ask: Ask) -> Page[Work]:
+    """The messages that match, the last ordered first."""
+    return _page(connection, "message", wanted, ask)
+
+
+def one(connection: sa.Connection, kind: WorkTable, work: str) -> Work | None:
+    """One job or message by its id."""
+    row = connection.execute(_query(kind, WorkFilter(ids=(work,)))).first()
+    return None if row is None else _work(kind, row)
+
+
+def some(
+    connection: sa.Connection, kind: WorkTable, wanted: WorkFilter, *, limit: int
+) -> list[Work]:
+    """Those that match, the first ordered first: for orders by filter."""
+    table = _table(kind)
+    query = _query(kind, wanted).order_by(table.c.ordered_ms, table.c.id).limit(limit)
+    return [_work(kind, row) for row in connection.execute(query)]
+
+
+def causes(connection: sa.Connection, sources: tuple[str, ...] | None) -> list[Cause]:
+    """All dead letters, grouped by what gave up and why, the largest group first."""
+    found: list[Cause] = []
+    kinds: tuple[WorkTable, ...] = ("job", "message")
+    for kind in kinds:
+        table = _table(kind)
+        name = table.c.name if kind == "job" else table.c.destination
+        number = sa.func.count().label("number")
+        query = (
+            sa.select(
+                name,
+                table.c.error,
+                number,
+                sa.func.min(table.c.ended_ms),
+                sa.func.max(table.c.ended_ms),
+            )
+            .where(table.c.state == "dead")
+            .group_by(name, table.c.error)
+            .order_by(number.desc(), name, table.c.error)
+            .limit(500)
+        )
+        if sources is not None:
+            query = query.where(table.c.source.in_(sources))
+        found += [Cause(kind, *row) for row in connection.execute(query)]
+    return sorted(found, key=lambda cause: -cause.count)
+
+
+def body(connection: sa.Connection, message: str) -> bytes | None:
+    """The exact bytes of a message; ``None`` once they were removed."""
+    query = sa.select(t.bodies.c.data).where(t.bodies.c.message == message)
+    found = connection.execute(query).scalar()
+    return None if found is None else bytes(found)
+
+
+def _page(connection: sa.Connection, kind: WorkTable, wanted: WorkFilter, ask: Ask) -> Page[Work]:
+    table = _table(kind)
+    query = _query(kind, wanted)
+    page = select_page(connection, query, (table.c.ordered_ms, table.c.id), ask)
+    return Page([_work(kind, row) for row in page.items], page.next)
+
+
+def _table(kind: WorkTable) -> sa.Table:
+    return t.jobs if kind == "job" else t.messages
+
+
+def _query(kind: WorkTable, wanted: WorkFilter) -> sa.Select[Any]:
+    table = _table(kind)
+    lease = t.leases
+    query = sa.select(table, lease.c.id.label("lease"), lease.c.done, lease.c.total).select_from(
+        table.outerjoin(lease, lease.c.id == table.c.id)
+    )
+    name = table.c.name if kind == "job" else table.c.destination
+    pairs = [(name, wanted.name), (table.c.source, wanted.source), (table.c.error, wanted.error)]
+    if kind == "job":
+        pairs.append((table.c.kind, wanted.kind))
+    else:
+        pairs.append((table.c.reference, wanted.reference))
+    for column, value in pairs:
+        query = query.where(column == value) if value else query
+    if wanted.ids:
+        query = query.where(table.c.id.in_(wanted.ids))
+    if wanted.sources is not None:
+        query = query.where(table.c.source.in_(wanted.sources))
+    return query.where(_in_state(table, wanted.state)) if wanted.state else query
+
+
+def _in_state(table: sa.Table, state: str) -> sa.ColumnElement[bool]:
+    is_open = table.c.state.in_(("ready", "waiting", "pending", "unclear"))
+    leased = t.leases.c.id.is_not(None)
+    if state in {"running", "sending"}:
+        return sa.and_(is_open, leased)
+    return sa.and_(table.c.state == state, sa.or_(~is_open, ~leased))
+
+
+def _work(kind: WorkTable, row: sa.Row[Any]) -> Work:
+    is_job = kind == "job"
+    is_running = row.lease is not None and row.state in {"ready", "waiting", "pending", "unclear"}
+    return Work(
+        id=row.id,
+        stream=row.stream,
+        source=row.source,
+        version=row.version,
+        kind=row.kind if is_job else "message",
+        name=row.name if is_job else row.destination,
+        state=("running" if is_job else "sending") if is_running else row.state,
+        ordered_ms=row.ordered_ms,
+        due_ms=row.due_ms,
+        ended_ms=row.ended_ms,
+        attempts=row.attempts,
+        run=row.run,
+        error=row.error,
+        is_running=is_running,
+        done=row.done or 0,
+        total=row.total,
+        required=row.required if is_job else True,
+        type="" if is_job else row.type,
+        sequence=0 if is_job else row.sequence,
+        reference="" if is_job else row.reference,
+    )
