@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, receive, serve, setup, tokens, upkeep
+from app.cli import explain, listen, receive, send, serve, setup, tokens, upkeep
 from app.cli.demo.command import demo
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
@@ -25,6 +25,8 @@ app.command()(serve.worker)
 app.command()(demo)
 app.command()(explain.explain)
 app.command()(receive.receive)
+app.command()(send.send)
+app.command()(listen.listen)
 app.command()(upkeep.migrate)
 app.command()(upkeep.replay)
 app.command()(upkeep.verify)

@@ -10,7 +10,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.clock import SystemDice
-from app.config.addresses import host_of, is_private
+from app.config.addresses import host_of, is_loopback, is_private
 from domain import profiles
 from domain.profiles import Profile
 from domain.profiles.standard import STANDARD_WEBHOOKS
@@ -36,7 +36,7 @@ tolerance = "5m"                              # how old a signed timestamp may b
 max_body  = "1 MiB"
 $scheme
 [sources.$source.download]
-hosts     = ["127.0.0.1:9001"]                # where the files' bytes may come from: write yours
+hosts     = ["127.0.0.1:9001"]                # where the files' bytes may come from; "send" uses it
 # auth    = "bearer env:SOURCE_TOKEN"         # where the files are not public
 max_size  = "5 GiB"
 $maps
@@ -84,7 +84,7 @@ _DOT_ENV = string.Template("""\
 $source_line
 $destination_secret=$fresh_destination
 """)
-_DESTINATION = "erp"
+_DESTINATION = "receiver"
 
 
 def write_first_files(folder: Path, *, profile: str, destination: str) -> str:
@@ -105,13 +105,15 @@ def next_commands(folder: Path, *, profile: str, destination: str) -> str:
     go_there = "" if folder == Path() else f"  cd {folder}\n"
     source = _source_name(profile)
     edits = ""
+    receive = "  laufzettel receive\n" if is_loopback(host_of(destination)) else ""
     if not is_private(host_of(destination)):
         edits = f"Write into {folder / 'laufzettel.toml'} the base_url that receivers reach.\n"
     return (
         f"Wrote {folder / 'laufzettel.toml'} and {folder / '.env'} with fresh secrets.\n{edits}"
         f"Next:\n{go_there}"
         "  laufzettel check\n"
-        "  laufzettel run\n"
+        "  laufzettel run                  # and, in other terminals:\n"
+        f"{receive}"
         f"  laufzettel send {source} FILE"
     )
 
@@ -137,7 +139,7 @@ def _values(profile: str, destination: str) -> dict[str, str]:
 
 
 def _source_name(profile: str) -> str:
-    return {"standard-webhooks": "contracts", "hmac": "documents"}.get(profile, profile)
+    return {"standard-webhooks": "inbox", "hmac": "documents"}.get(profile, profile)
 
 
 def _secrets_line(profile: Profile, name: str) -> str:

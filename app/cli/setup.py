@@ -28,7 +28,7 @@ def init(
     ] = "standard-webhooks",
     destination: Annotated[
         str, typer.Option(metavar="URL", help="Who is told about finished files.")
-    ] = "http://127.0.0.1:9002/hooks",
+    ] = "http://127.0.0.1:9002/",
 ) -> None:
     """Write a commented laufzettel.toml and a .env with fresh secrets; never overwrite."""
     import difflib

@@ -88,12 +88,12 @@ def test_a_destination_elsewhere_asks_for_a_base_url(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["absent", "empty"])
 def test_a_source_without_its_secret_ends_with_status_2(tmp_path: Path, value: str) -> None:
     laufzettel("init", folder=tmp_path)
-    (tmp_path / ".env").write_text("" if value == "absent" else "CONTRACTS_SECRET=\n")
+    (tmp_path / ".env").write_text("" if value == "absent" else "INBOX_SECRET=\n")
     checked = laufzettel("check", folder=tmp_path)
     assert checked.returncode == 2
     first = checked.stderr.splitlines()[0]
-    assert first.startswith("error: laufzettel.toml: sources.contracts.secrets: ")
-    assert " → set CONTRACTS_SECRET in the environment" in first
+    assert first.startswith("error: laufzettel.toml: sources.inbox.secrets: ")
+    assert " → set INBOX_SECRET in the environment" in first
 
 
 def test_the_configuration_may_be_named_before_or_after_or_by_the_environment(

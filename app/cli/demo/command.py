@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # --help needs none of it
 
 _REDRAW_S = 0.1
 # What the installation says of itself at the end.
-_CHECKS: tuple[str, ...] = ()
+_CHECKS = ("verify", "replay")
 
 
 def demo(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import ClassVar, cast
 
 _MAX_BODY_BYTES = 4 * 2**20
@@ -47,6 +50,18 @@ class Exchange:
         handler.end_headers()
         if self.method != "HEAD":
             handler.wfile.write(body)
+
+    def answer_file(self, path: Path, headers: Mapping[str, str]) -> None:
+        """Answer with a file, piece by piece."""
+        handler = self._handler
+        with path.open("rb") as file:
+            handler.send_response_only(200)
+            for name, value in headers.items():
+                handler.send_header(name, value)
+            handler.send_header("content-length", str(os.fstat(file.fileno()).st_size))
+            handler.end_headers()
+            if self.method != "HEAD":
+                shutil.copyfileobj(file, handler.wfile)
 
     def drop(self) -> None:
         """Break the connection off without an answer."""
