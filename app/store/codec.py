@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from domain import canonical, chain
-from domain.commands import Cause
+from domain.commands import Cause, CauseKind
 from domain.events import Event, private_fields
 from domain.installation import EVENT_TYPES
 from domain.states import File
@@ -83,38 +83,79 @@ def decode_event(body: bytes, parts: bytes | None) -> Recorded:
 
     Raises ``UnknownEventError`` for a kind or schema that no upcaster leads up from.
     """
-    record = msgspec.json.decode(body)
-    private: Mapping[str, Any] = msgspec.json.decode(parts) if parts else {}
-    kind = EVENT_TYPES.get(record["type"])
-    if kind is None:
-        raise UnknownEventError(record["type"])
-    data = _newest(record)
-    data.update((name, private[name]) for name in private_fields(kind) if name in private)
+    record = _ENVELOPE.decode(body)
+    form = _form(record.type)
+    event = _event(record, form)
+    private = _PARTS.decode(parts) if parts else _NOTHING
+    for name in form.private if private else ():
+        if name in private:
+            # Nobody has seen the event yet; making it anew would cost as much as reading it.
+            object.__setattr__(event, name, private[name])
     cause = Cause(
-        kind=record["cause"]["kind"],
-        id=record["cause"]["id"],
+        kind=record.cause.kind,
+        id=record.cause.id,
         operator=private.get("operator", ""),
         reason=private.get("reason_of_cause", ""),
-        trace=record["trace"],
+        trace=record.trace,
     )
-    event = msgspec.convert(data, kind)
-    return Recorded(record["stream"], record["revision"], event, cause)
+    return Recorded(record.stream, record.revision, event, cause)
+
+
+class _CauseRecord(msgspec.Struct):
+    kind: CauseKind
+    id: str
+
+
+class _Record(msgspec.Struct):
+    """The stored body; what it says of the event is read once its type is known."""
+
+    cause: _CauseRecord
+    data: msgspec.Raw
+    revision: int
+    schema: int
+    stream: str
+    trace: str
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """How the newest schema of a type is read."""
+
+    decoder: msgspec.json.Decoder[Any]
+    schema: int
+    private: tuple[str, ...]
+
+
+_ENVELOPE = msgspec.json.Decoder(_Record)
+_PARTS = msgspec.json.Decoder(dict[str, str])
+_NOTHING: Mapping[str, str] = {}
+
+
+@cache
+def _form(name: str) -> _Form:
+    kind = EVENT_TYPES.get(name)
+    if kind is None:
+        raise UnknownEventError(name)
+    return _Form(msgspec.json.Decoder(kind), kind.schema, private_fields(kind))
 
 
 # One step from an older schema of a kind to the next: (type, schema) -> data to data.
 UPCASTERS: dict[tuple[str, int], Any] = {}
 
 
-def _newest(record: Mapping[str, Any]) -> dict[str, Any]:
-    data: dict[str, Any] = record["data"]
-    schema = record["schema"]
-    newest = EVENT_TYPES[record["type"]].schema
-    while schema < newest:
-        data = UPCASTERS[record["type"], schema](data)
-        schema += 1
-    if schema > newest:
-        raise UnknownEventError(f"{record['type']} of schema {schema}")
-    return data
+def _event(record: _Record, form: _Form) -> Event:
+    event: Event
+    if record.schema == form.schema:
+        event = form.decoder.decode(record.data)
+        return event
+    if record.schema > form.schema:
+        raise UnknownEventError(f"{record.type} of schema {record.schema}")
+    data = msgspec.json.decode(record.data)
+    for schema in range(record.schema, form.schema):
+        data = UPCASTERS[record.type, schema](data)
+    event = msgspec.convert(data, EVENT_TYPES[record.type])
+    return event
 
 
 def encode_file(file: File) -> bytes:
