@@ -91,6 +91,10 @@ class History:
 
     def report(self, file_id: str = "", version: int = 0) -> tuple[Answer, ...]:
         """Announce a version of a file."""
+        return self.submit(self.announcement(file_id, version))
+
+    def announcement(self, file_id: str = "", version: int = 0) -> Accept:
+        """The delivery that announces a version of a file."""
         number = version or self.random.randint(1, 4)
         fact = self._fact(file_id)
         command = c.ReportVersion(
@@ -98,27 +102,24 @@ class History:
             url=f"http://127.0.0.1:9001/{number}?token=t", type="file.version.created",
             media_type="application/pdf",
         )  # fmt: skip
-        return self._accept(command)
+        return _accept(command)
 
     def change(self) -> None:
         """Delete, restore or rename a file, or say something that means nothing."""
         fact = self._fact("")
-        self._accept(
-            self.random.choice(
-                (
-                    c.ReportDeletion(**fact),
-                    c.ReportRestoration(**fact),
-                    c.ReportRename(**fact, name=f"neu-{self._told}.pdf"),
-                    c.ReportIgnored(**fact, type="file.viewed"),
-                )
-            )
+        commands: tuple[c.FactCommand, ...] = (
+            c.ReportDeletion(**fact),
+            c.ReportRestoration(**fact),
+            c.ReportRename(**fact, name=f"neu-{self._told}.pdf"),
+            c.ReportIgnored(**fact, type="file.viewed"),
         )
+        self.submit(_accept(self.random.choice(commands)))
 
     def repeat(self) -> None:
         """Deliver a known event again, or other bytes under its id."""
         if self._told:
             fact = self._fact("", number=self.random.randint(1, self._told))
-            self._accept(c.ReportIgnored(**fact, type="x"), body=b"other")
+            self.submit(_accept(c.ReportIgnored(**fact, type="x"), body=b"other"))
 
     def _fact(self, file_id: str, number: int = 0) -> dict[str, Any]:
         with self._lock:
@@ -136,16 +137,6 @@ class History:
             "sequence": told if self.random.random() < 0.9 else None,
             "occurred_us": 1_000_000 * told,
         }
-
-    def _accept(self, command: c.AnyFileCommand, body: bytes = b"{}") -> tuple[Answer, ...]:
-        digest = hashlib.sha256(body).hexdigest()
-        assert isinstance(command, c.FactCommand)
-        accept = Accept(
-            source="s", event=command.event, event_id=command.event_id, delivery_id="d",
-            type="x", stream=command.stream, digest=digest, rule="bytes",
-            compare=lambda _: digest, received_ms=1, key_id="k", body=body, command=command,
-        )  # fmt: skip
-        return self.submit(accept)
 
     # -- workers ------------------------------------------------------------------------------
 
@@ -249,3 +240,13 @@ class History:
             found = connection.execute(sa.select(table.c.id).where(*where).order_by(table.c.id))
             ids = found.scalars().all()
         return str(self.random.choice(ids)) if ids else ""
+
+
+def _accept(command: c.FactCommand, body: bytes = b"{}") -> Accept:
+    digest = hashlib.sha256(body).hexdigest()
+    return Accept(
+        source="s", event=command.event, event_id=command.event_id, delivery_id="d",
+        type="x", stream=command.stream, digest=digest, rule="bytes",
+        compare=lambda _: digest, received_ms=1, key_id="k", body=body,
+        command=command,  # type: ignore[arg-type]
+    )  # fmt: skip
