@@ -20,6 +20,8 @@ POLL_S = 1.0
 # A wake-up that nobody has answered by then is taken for lost and sent again.
 _FORGOTTEN_S = 30.0
 _MOST_AT_ONCE = 64
+# Every commit asks for a look: under load one look serves many of them.
+_REST_S = 0.005
 
 Wake = Callable[[str, WorkKind], None]
 Recipes = Callable[[], Iterable[tuple[str, Recipe]]]
@@ -53,7 +55,7 @@ class Relay:
         self._sent: dict[str, _Sent] = {}
         self._lock = threading.Lock()
         self._woken = threading.Event()
-        self._is_stopping = False
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._work, name="relay", daemon=True)
 
     def start(self) -> None:
@@ -62,7 +64,7 @@ class Relay:
 
     def stop(self) -> None:
         """Wake nothing any more."""
-        self._is_stopping = True
+        self._stopping.set()
         self._woken.set()
         if self._thread.is_alive():
             self._thread.join()
@@ -80,7 +82,7 @@ class Relay:
         wait_s = 0.0
         while True:
             self._parts.clock.wait(self._woken, wait_s)
-            if self._is_stopping:
+            if self._stopping.is_set() or self._parts.clock.wait(self._stopping, _REST_S):
                 return
             self._woken.clear()
             try:

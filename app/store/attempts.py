@@ -7,20 +7,21 @@ import sqlalchemy as sa
 from app.store import tables as t
 from app.store.leases import Lease
 
+_BEGIN = t.attempts.insert()
+
 
 def begin(connection: sa.Connection, number: int, lease: Lease) -> None:
     """Open the record of this claim."""
-    connection.execute(
-        t.attempts.insert().values(
-            id=number,
-            work=lease.id,
-            stream=lease.stream,
-            number=lease.attempt,
-            epoch=lease.epoch,
-            owner=lease.owner,
-            started_ms=lease.started_ms,
-            outcome="",
-            error="",
-            scope=lease.scope,
-        )
-    )
+    row = {
+        "id": number,
+        "work": lease.id,
+        "stream": lease.stream,
+        "number": lease.attempt,
+        "epoch": lease.epoch,
+        "owner": lease.owner,
+        "started_ms": lease.started_ms,
+        "outcome": "",
+        "error": "",
+        "scope": lease.scope,
+    }
+    connection.execute(_BEGIN, row)

@@ -6,8 +6,9 @@ import sqlalchemy as sa
 
 from app.store import tables as t
 
+_LOAD = sa.select(t.bodies.c.data).where(t.bodies.c.message == sa.bindparam("wanted"))
+
 
 def load(connection: sa.Connection, message: str) -> bytes | None:
     """The message's bytes; ``None`` once they were erased."""
-    query = sa.select(t.bodies.c.data).where(t.bodies.c.message == message)
-    return connection.execute(query).scalar()
+    return connection.execute(_LOAD, {"wanted": message}).scalar()

@@ -9,11 +9,16 @@ import sqlalchemy as sa
 from app.store import projections
 from app.store import tables as t
 
+_LOAD = sa.select(t.breakers.c.state).where(t.breakers.c.scope == sa.bindparam("wanted"))
+_LOCK = _LOAD.with_for_update()
 
-def load(connection: sa.Connection, scope: str) -> str:
-    """The state of this scope's circuit, "" for one that nothing is known of."""
-    query = sa.select(t.breakers.c.state).where(t.breakers.c.scope == scope)
-    state: bytes | None = connection.execute(query).scalar()
+
+def load(connection: sa.Connection, scope: str, *, locked: bool = False) -> str:
+    """The state of this scope's circuit, "" for one that nothing is known of.
+
+    ``locked``: no other worker changes it before the transaction ends.
+    """
+    state: bytes | None = connection.execute(_LOCK if locked else _LOAD, {"wanted": scope}).scalar()
     return state.decode() if state else ""
 
 

@@ -47,15 +47,26 @@ class Hold:
     lease_ms: int
 
 
+# Built once: a claim is made for each piece of work, and building a statement costs more than it.
+_JOB = (
+    sa.select(t.jobs)
+    .where(t.jobs.c.id == sa.bindparam("work"), t.OPEN_JOBS, ~t.jobs.c.asked)
+    .where(t.jobs.c.due_ms <= sa.bindparam("now_ms"))
+    .with_for_update(skip_locked=True)
+)
+_MESSAGE = (
+    sa.select(t.messages)
+    .where(t.messages.c.id == sa.bindparam("work"), t.OPEN_MESSAGES)
+    .where(t.messages.c.due_ms <= sa.bindparam("now_ms"))
+    .with_for_update(skip_locked=True)
+)
+_LEASED = sa.select(t.leases.c.id).where(t.leases.c.id == sa.bindparam("work"))
+_INSERT = t.leases.insert()
+
+
 def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
     """Take an open, due job that nobody has; ``None`` if there is no such job now."""
-    query = (
-        sa.select(t.jobs)
-        .where(t.jobs.c.id == job, t.jobs.c.state.in_(("ready", "waiting")), ~t.jobs.c.asked)
-        .where(t.jobs.c.due_ms <= hold.now_ms)
-        .with_for_update(skip_locked=True)
-    )
-    row = connection.execute(query).first()
+    row = connection.execute(_JOB, {"work": job, "now_ms": hold.now_ms}).first()
     if row is None or _is_leased(connection, job):
         return None
     scope = f"source:{row.source}" if row.kind == "download" else f"step:{row.name}"
@@ -64,22 +75,14 @@ def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
 
 def claim_message(connection: sa.Connection, message: str, hold: Hold) -> Lease | None:
     """Take an open, due message that nobody has; ``None`` if there is no such message now."""
-    query = (
-        sa.select(t.messages)
-        .where(t.messages.c.id == message)
-        .where(t.messages.c.state.in_(("pending", "waiting", "unclear")))
-        .where(t.messages.c.due_ms <= hold.now_ms)
-        .with_for_update(skip_locked=True)
-    )
-    row = connection.execute(query).first()
+    row = connection.execute(_MESSAGE, {"work": message, "now_ms": hold.now_ms}).first()
     if row is None or _is_leased(connection, message):
         return None
     return _take(connection, hold, row, ("message", f"destination:{row.destination}"))
 
 
 def _is_leased(connection: sa.Connection, work: str) -> bool:
-    query = sa.select(t.leases.c.id).where(t.leases.c.id == work)
-    return connection.execute(query).first() is not None
+    return connection.execute(_LEASED, {"work": work}).first() is not None
 
 
 def _take(
@@ -99,7 +102,7 @@ def _take(
         attempt=row.attempts + 1,
     )
     values = {name: getattr(lease, name) for name in Lease.__dataclass_fields__}
-    connection.execute(t.leases.insert().values(done=0, total=None, **values))
+    connection.execute(_INSERT, {"done": 0, "total": None, **values})
     return lease
 
 

@@ -77,15 +77,40 @@ def picture(connection: sa.Connection, now_ms: int) -> Picture:
 
 def picture_of(connection: sa.Connection, scope: str, now_ms: int) -> Picture:
     """What stands in the way of work of one scope now."""
-    waits = sa.select(t.not_before.c.until_ms).where(t.not_before.c.scope == scope)
-    until_ms = connection.execute(waits).scalar() or 0
-    leases = sa.select(sa.func.count()).where(t.leases.c.scope == scope)
+    found = list(connection.execute(_PICTURE, {"scope": scope}))
+    waits = [row.number for row in found if row.what == "wait" and row.number > now_ms]
+    states = [row.state.decode() for row in found if row.what == "breaker"]
     return Picture(
-        paused=paused(connection),
-        waits={scope: until_ms} if until_ms > now_ms else {},
-        running={scope: connection.execute(leases).scalar() or 0},
-        breakers={scope: breakers.load(connection, scope)},
+        paused=frozenset(row.name for row in found if row.what == "paused"),
+        waits={scope: waits[0]} if waits else {},
+        running={scope: sum(row.number for row in found if row.what == "running")},
+        breakers={scope: "".join(states)},
     )
+
+
+def _part(what: str, name: Any, number: Any, state: Any) -> sa.Select[Any]:
+    return sa.select(
+        sa.literal(what, literal_execute=True).label("what"),
+        name.label("name"),
+        number.label("number"),
+        state.label("state"),
+    )
+
+
+def _picture_of_a_scope() -> sa.CompoundSelect[Any]:
+    """All that a claim has to look at, in one statement."""
+    scope = sa.bindparam("scope", type_=sa.Text)
+    text, number = sa.cast(sa.null(), sa.Text), sa.cast(sa.null(), sa.BigInteger)
+    state = sa.cast(sa.null(), sa.LargeBinary)
+    return sa.union_all(
+        _part("paused", t.controls.c.what, number, state),
+        _part("wait", text, t.not_before.c.until_ms, state).where(t.not_before.c.scope == scope),
+        _part("running", text, sa.func.count(), state).where(t.leases.c.scope == scope),
+        _part("breaker", text, number, t.breakers.c.state).where(t.breakers.c.scope == scope),
+    )
+
+
+_PICTURE = _picture_of_a_scope()
 
 
 def paused(connection: sa.Connection) -> frozenset[str]:

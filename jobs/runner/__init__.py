@@ -16,9 +16,17 @@ from app.store.leases import WorkKind
 from app.telemetry import Metrics, log
 from domain.commands import Refusal
 from domain.outcomes import Again, Unclear
+from jobs.runner.circuits import Circuits
 from jobs.runner.claims import Claim, ClaimedMessage, Claims
 from jobs.runner.effects import Effects, Result
-from jobs.runner.ending import finish_of, note_for_others, requests, successors, word
+from jobs.runner.ending import (
+    finish_of,
+    is_success,
+    requests,
+    successors,
+    wait_for_others,
+    word,
+)
 from jobs.runner.holds import Held, Holds, now_ms
 
 __all__ = ["Result", "Runner", "finish_of"]
@@ -37,6 +45,7 @@ class Runner:
     clock: Clock
     metrics: Metrics
     tried: Callable[[str], None]
+    circuits: Circuits = field(default_factory=Circuits)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def run(self, work: str, kind: WorkKind) -> None:
@@ -89,7 +98,8 @@ class Runner:
         def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> Claim | None:
             if isinstance(answers[0], Refusal):
                 return None
-            note_for_others(connection, lease, result, terms, at_ms)
+            wait_for_others(connection, lease, result, at_ms)
+            self._learn(connection, lease.scope, result, at_ms)
             return self._succeed(connection, at_ms, answers)
 
         while True:
@@ -105,6 +115,12 @@ class Runner:
                 if isinstance(answers[0], Refusal):
                     log.info("job.result_dropped", work_id=lease.id, reason=answers[0].reason)
                 return successor
+
+    def _learn(self, connection: Connection, scope: str, result: Result, at_ms: int) -> None:
+        policy = self.claims.gate.terms(scope).breaker
+        success = is_success(result)
+        if policy is not None and success is not None:
+            self.circuits.learn(connection, scope, policy, at_ms, is_success=success)
 
     def _succeed(
         self, connection: Connection, at_ms: int, answers: tuple[Answer, ...]

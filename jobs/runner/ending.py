@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
 from typing import assert_never
 
 from app.ledger.requests import Answer, Control, Finish, Recorded, Request
-from app.store import breakers, queue
+from app.store import queue
 from app.store.engine import Connection
 from app.store.leases import Lease, WorkKind
-from domain.breaker import after, dump, load
 from domain.commands import Cause, FinishJob, FinishMessage, Lost
 from domain.events import (
     FileTold,
@@ -24,7 +22,6 @@ from domain.installation import Paused
 from domain.outcomes import Again, Dead, Done, Unclear
 from domain.schedule import RetryPolicy
 from jobs.runner.effects import Result
-from jobs.runner.terms import Terms
 
 
 def requests(lease: Lease, result: Result, retry: RetryPolicy, now_ms: int) -> tuple[Request, ...]:
@@ -101,17 +98,8 @@ def is_success(result: Result) -> bool | None:
             assert_never(result.outcome)
 
 
-def note_for_others(
-    connection: Connection, lease: Lease, result: Result, terms: Terms, now_ms: int
-) -> None:
-    """Let the scope's circuit learn, and let a wait that was asked of everyone hold."""
-    success = is_success(result)
-    if terms.breaker is not None and success is not None:
-        now = datetime.fromtimestamp(now_ms / 1000, UTC)
-        before = load(terms.breaker, breakers.load(connection, lease.scope))
-        later = after(before, success, now)
-        if later != before:
-            breakers.save(connection, lease.scope, dump(later), now_ms)
+def wait_for_others(connection: Connection, lease: Lease, result: Result, now_ms: int) -> None:
+    """Let a wait that was asked of everyone hold for the whole scope."""
     match result.outcome:
         case Again(everyone=True, wait_s=float() as wait_s, reason=reason):
             until_ms = now_ms + round(wait_s * 1000)
