@@ -17,19 +17,25 @@ from domain.recipes import Recipe
 from jobs.runner.gate import Gate
 
 POLL_S = 1.0
-# A wake-up that nobody has answered by then is taken for lost and sent again.
+# A wake-up that nobody has answered by then is taken for lost and sent again. One that was given
+# away is never answered here: if its row is still due by then, nobody had a thread for it.
 _FORGOTTEN_S = 30.0
+_GIVEN_AWAY_S = 2.0
 _MOST_AT_ONCE = 64
 # Every commit asks for a look: under load one look serves many of them.
 _REST_S = 0.005
 
-Wake = Callable[[str, WorkKind], None]
+# Whether the wake-up stays in this process.
+Wake = Callable[[str, WorkKind], bool]
 Recipes = Callable[[], Iterable[tuple[str, Recipe]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a relay works with. ``recipes`` are all that were ever pinned, by digest."""
+    """What a relay works with. ``recipes`` are all that were ever pinned, by digest.
+
+    ``transforming`` counts the transformations that run in this process, which has so many slots.
+    """
 
     store: Store
     gate: Gate
@@ -37,6 +43,8 @@ class Parts:
     wake: Wake
     recipes: Recipes
     transform_slots: int
+    transforming: Callable[[], int]
+    kinds: frozenset[WorkKind]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,7 @@ class _Sent:
 
     due: Due
     at_s: float
+    is_here: bool = True
 
 
 class Relay:
@@ -110,34 +119,40 @@ class Relay:
             if due.id in self._sent:
                 return
             self._sent[due.id] = _Sent(due, self._parts.clock.monotonic())
-        self._parts.wake(due.id, due.kind)
+        if not self._parts.wake(due.id, due.kind):
+            with self._lock:
+                if due.id in self._sent:
+                    self._sent[due.id] = _Sent(due, self._parts.clock.monotonic(), is_here=False)
 
     def _forget(self) -> None:
-        long_ago_s = self._parts.clock.monotonic() - _FORGOTTEN_S
+        now_s = self._parts.clock.monotonic()
         with self._lock:
-            for work in [w for w, sent in self._sent.items() if sent.at_s < long_ago_s]:
-                del self._sent[work]
+            for work, sent in list(self._sent.items()):
+                if sent.at_s < now_s - (_FORGOTTEN_S if sent.is_here else _GIVEN_AWAY_S):
+                    del self._sent[work]
 
     def _under_way(self, scope: str, kind: WorkKind) -> int:
         with self._lock:
-            sent = [s.due for s in self._sent.values()]
+            sent = [s.due for s in self._sent.values() if s.is_here]
         return sum(due.scope == scope and due.kind == kind for due in sent)
 
     # -- what is due ------------------------------------------------------------------------------
 
     def _due(self, connection: Connection, seen: Picture, now_ms: int) -> Iterator[Due]:
-        excluded = self._excluded(seen.paused)
+        excluded, kinds = self._excluded(seen.paused), self._parts.kinds
         for scope in self._parts.gate.scopes:
             if scope in seen.paused:
                 continue
             if scope.startswith("destination:"):
-                if slots := self._slots(seen, scope, "message", now_ms):
+                slots = self._slots(seen, scope, "message", now_ms)
+                if slots is not None and "message" in kinds:
                     yield from queue.due_messages(connection, slots, now_ms, excluded.sources)
                 continue
-            if slots := self._slots(seen, scope, "download", now_ms):
+            slots = self._slots(seen, scope, "download", now_ms)
+            if slots is not None and "download" in kinds:
                 yield from queue.due_jobs(connection, "download", slots, now_ms, excluded)
-            slots = self._transform_slots(seen, scope)
-            if slots.free > 0:
+            slots = self._transform_slots(scope)
+            if slots.free > 0 and "transform" in kinds:
                 yield from queue.due_jobs(connection, "transform", slots, now_ms, excluded)
 
     def _slots(self, seen: Picture, scope: str, kind: WorkKind, now_ms: int) -> Slots | None:
@@ -149,9 +164,8 @@ class Relay:
             return None
         return Slots(scope, min(free, _MOST_AT_ONCE), gate.terms(scope).ordered)
 
-    def _transform_slots(self, seen: Picture, scope: str) -> Slots:
-        running = sum(n for name, n in seen.running.items() if name.startswith("step:"))
-        return Slots(scope, self._parts.transform_slots - running)
+    def _transform_slots(self, scope: str) -> Slots:
+        return Slots(scope, self._parts.transform_slots - self._parts.transforming())
 
     def _excluded(self, paused: frozenset[str]) -> Excluded:
         if not paused:

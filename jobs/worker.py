@@ -16,7 +16,9 @@ from app.store.engine import Store
 from app.store.leases import WorkKind
 from app.telemetry import Metrics, log
 from domain.signatures import InvalidSecret
-from jobs import actors, download, notify, reaper, relay
+from jobs import actors, courier, download, notify, reaper, relay
+from jobs.broker import LocalBroker
+from jobs.courier import Courier
 from jobs.outbound import Outbound
 from jobs.runner import Runner
 from jobs.runner.claims import Claims
@@ -32,22 +34,28 @@ _FEWEST_THREADS = 32
 _MOST_THREADS = 256
 # How often idle threads look whether they are to stop.
 _LOOK_MS = 500
+KINDS: frozenset[WorkKind] = frozenset(actors.QUEUES)
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a worker is built from; its owner closes them."""
+    """What a worker is built from; its owner closes them, but for the brokers.
+
+    ``others`` is the broker to processes beside this one. Only work of these ``kinds`` is done.
+    """
 
     config: Config
     store: Store
     ledger: Ledger
     blobs: Blobs
     scratch: Scratch
-    broker: dramatiq.Broker
+    broker: LocalBroker
     clock: Clock
     metrics: Metrics
     owner: str
     user_agent: str = "Laufzettel"
+    others: dramatiq.Broker | None = None
+    kinds: frozenset[WorkKind] = KINDS
 
 
 class Worker:
@@ -67,6 +75,8 @@ class Worker:
                 wake=self._wake,
                 recipes=lambda: tuple(parts.ledger.book.recipes.items()),
                 transform_slots=transform_slots(),
+                transforming=self._transforming,
+                kinds=parts.kinds,
             )
         )
         self._runner = self._built_runner()
@@ -75,8 +85,12 @@ class Worker:
         )
         self._actors = actors.declare(parts.broker, self._runner.run)
         self._threads = dramatiq.Worker(
-            parts.broker, worker_threads=_thread_count(self._gate), worker_timeout=_LOOK_MS
+            parts.broker,
+            queues={actors.QUEUES[kind] for kind in parts.kinds},
+            worker_threads=_thread_count(self._gate),
+            worker_timeout=_LOOK_MS,
         )
+        self._courier = None if parts.others is None else self._built_courier(parts.others)
 
     def start(self) -> None:
         """Begin to work; what a former owner of this store left running is ended first."""
@@ -84,17 +98,20 @@ class Worker:
             self._parts.ledger.operate(leases.lapse_all)
         while self._reaper.round():
             pass
-        self._parts.ledger.woken = self._relay.look
         self._holds.start()
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._threads.start()
         self._reaper.start()
         self._relay.start()
+        if self._courier is not None:
+            self._courier.start()
 
     def stop(self, *, grace_s: float) -> None:
         """Claim nothing more, let what runs finish for so long, hand the rest back."""
         self._runner.stopping.set()
         self._relay.stop()
+        if self._courier is not None:
+            self._courier.stop()
         self._reaper.stop()
         is_idle = self._await_idle(grace_s)
         if not is_idle:
@@ -105,6 +122,10 @@ class Worker:
         self._holds.stop()
         self._http.close()
         self._parts.broker.close()
+
+    def look(self) -> None:
+        """Look for due work soon; never blocks."""
+        self._relay.look()
 
     def run(self, work: str, kind: WorkKind) -> None:
         """Do this piece of work now, if it may be done: what an actor does with a wake-up."""
@@ -131,8 +152,31 @@ class Worker:
             self._parts.clock.wait(never, 0.02)
         return not self._holds.current
 
-    def _wake(self, work: str, kind: WorkKind) -> None:
-        self._actors[kind].send(work)
+    def _wake(self, work: str, kind: WorkKind) -> bool:
+        """Give the work to a thread here if one is free, else to another process."""
+        if self._courier is None or self._has_room():
+            self._actors[kind].send(work)
+            return True
+        self._courier.give(work, kind)
+        return False
+
+    def _has_room(self) -> bool:
+        return self._parts.broker.load < self._threads.worker_threads
+
+    def _transforming(self) -> int:
+        return sum(held.claim.lease.kind == "transform" for held in self._holds.current)
+
+    def _built_courier(self, broker: dramatiq.Broker) -> Courier:
+        parts = self._parts
+        return Courier(
+            courier.Parts(
+                broker=broker,
+                take=lambda work, kind: self._actors[kind].send(work),
+                has_room=self._has_room,
+                clock=parts.clock,
+                kinds=parts.kinds,
+            )
+        )
 
     def _built_runner(self) -> Runner:
         parts, book = self._parts, self._parts.ledger.book

@@ -16,6 +16,7 @@ from app.clock import SettableClock
 from app.store import migrate
 from app.store.engine import Store, open_store
 from app.telemetry import configure_logs
+from tests import runtimes
 from tests.stores import SIDES, Postgres
 
 # The laws run the same examples every time; `--hypothesis-profile=long` looks for new ones, longer,
@@ -56,6 +57,12 @@ def store(store_url: str) -> Iterator[Store]:
     migrate.upgrade(opened)
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def either_database(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the test configures has its store on each backend in turn."""
+    monkeypatch.setattr(runtimes, "DATABASE", store_url)
 
 
 @pytest.fixture

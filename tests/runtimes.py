@@ -29,6 +29,8 @@ from tests.servers import Server
 
 SECRET = "whsec_" + base64.b64encode(b"k" * 32).decode()
 NEVER = threading.Event()
+# Where configured() puts the store; tests for both databases set another.
+DATABASE = "sqlite:///store.db"
 PDF = (Path(__file__).parent / "cases/files/pdf-ok-2-pages.pdf").read_bytes()
 
 
@@ -37,7 +39,7 @@ def configured(folder: Path, *, source: str, destination: str, **parts: str) -> 
     recipe = parts.get("recipe", 'transforms = [{ name = "text", use = "text" }]')
     text = f"""
 [laufzettel]
-database = "sqlite:///store.db"
+database = "{DATABASE}"
 artifacts = "file:artifacts"
 {parts.get("installation", "")}
 [sources.contracts]

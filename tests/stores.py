@@ -46,7 +46,9 @@ class Postgres:
 
     def url(self, database: str) -> str:
         """The address of a database."""
-        return str(self._server.get_uri(database=database))
+        uri = str(self._server.get_uri(database=database))
+        # An empty password is none.
+        return uri.replace("postgres:@", "postgres@")
 
     def execute(self, *statements: str) -> None:
         """Run statements as the server's administrator."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, listen, receive, send, serve, setup, tokens, upkeep
+from app.cli import explain, listen, parted, receive, send, serve, setup, tokens, upkeep
 from app.cli.demo.command import demo
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
@@ -20,8 +20,8 @@ app = typer.Typer(
 app.command()(setup.init)
 app.command()(setup.check)
 app.command()(serve.run)
-app.command()(serve.web)
-app.command()(serve.worker)
+app.command()(parted.web)
+app.command()(parted.worker)
 app.command()(demo)
 app.command()(explain.explain)
 app.command()(receive.receive)

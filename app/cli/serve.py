@@ -54,23 +54,6 @@ def run(config: ConfigOption = DEFAULT_CONFIG) -> None:
             process.stop()
 
 
-def web(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """Serve deliveries, API and console as a process of its own; on PostgreSQL only."""
-    _refuse_embedded(config_or_exit(config), "web")
-
-
-def worker(config: ConfigOption = DEFAULT_CONFIG) -> None:
-    """Do the work as a process of its own, as many as wanted; on PostgreSQL only."""
-    _refuse_embedded(config_or_exit(config), "worker")
-
-
-def _refuse_embedded(config: Config, command: str) -> None:
-    if config.installation.is_embedded:
-        mend = "start everything with: laufzettel run; or name a postgresql:// database"
-        refuse(f"a SQLite store has one process, so there is no {command} beside it", mend)
-    refuse(f"{command} is not yet a process of its own", "start everything with: laufzettel run")
-
-
 def _composed(config: Config) -> Process:
     import typer
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import cast
@@ -12,15 +13,18 @@ from app.artifacts import Blobs, Scratch, open_blobs, open_scratch, scratch_root
 from app.clock import Clock, Dice, SystemClock, SystemDice
 from app.compose import serving
 from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
+from app.compose.sharing import Shared
 from app.config import Config, Problem
 from app.ledger import Ledger
+from app.ledger.sequencing import Sequencing
 from app.store import migrate
 from app.store.engine import Store, open_store
 from app.store.errors import SchemaError, StoreError, StoreOwnedError
+from app.store.leases import WorkKind
 from app.telemetry import Metrics, log
 from domain.recipes import Recipe
-from jobs.broker import open_broker
-from jobs.worker import Parts, Worker
+from jobs.broker import LocalBroker, open_broker
+from jobs.worker import KINDS, Parts, Worker
 
 GRACE_S = 30.0
 
@@ -43,21 +47,36 @@ class Base:
     scratch: Scratch
     clock: Clock
     metrics: Metrics
+    owner: str
 
 
 class Process:
-    """Everything in one process. ``stop`` may be called once ``start`` has returned or failed."""
+    """One process: web, worker or both. ``stop`` may be called once ``start`` has ended anyhow."""
 
-    def __init__(self, base: Base, worker: Worker, web: serving.Serving | None) -> None:
+    def __init__(self, base: Base, worker: Worker | None, web: serving.Serving | None) -> None:
         self.base = base
-        self.worker = worker
         self.web = web
+        self._worker = worker
+        self._shared = _shared(base, worker)
+
+    @property
+    def worker(self) -> Worker:
+        """The working half; only of a process that has one."""
+        if self._worker is None:
+            raise RuntimeError("this process does no work")
+        return self._worker
 
     def start(self) -> None:
         """Open for work; raises ``StoreError`` or what the web half raises if it cannot."""
-        self.base.ledger.start()
-        record_start(self.base.config, self.base.store, self.base.ledger, self.base.clock)
-        self.worker.start()
+        base = self.base
+        base.ledger.start()
+        record_start(base.config, base.store, base.ledger, base.clock)
+        if self._shared is not None:
+            self._shared.start()
+        if self._worker is not None:
+            self._worker.start()
+        base.ledger.woken = self._committed
+        self._committed()
         if self.web is not None:
             self.web.start()
         log.info("process.started", pid=os.getpid())
@@ -68,11 +87,20 @@ class Process:
         if self.web is not None:
             self.web.stop(grace_s=grace_s)
         left_s = grace_s - (self.base.clock.monotonic() - began_s)
-        self.worker.stop(grace_s=max(left_s, 0.0))
+        if self._worker is not None:
+            self._worker.stop(grace_s=max(left_s, 0.0))
         self.base.ledger.close()
+        if self._shared is not None:
+            self._shared.stop()
         self.base.scratch.close()
         self.base.store.close()
         log.info("process.stopped", pid=os.getpid())
+
+    def _committed(self) -> None:
+        if self._worker is not None:
+            self._worker.look()
+        if self._shared is not None:
+            self._shared.committed()
 
 
 def compose_run(
@@ -86,31 +114,55 @@ def compose_run(
 
     Without ``has_web`` nobody is listened to: facts come through the Ledger alone.
     """
-    clock, dice = clock or SystemClock(), dice or SystemDice()
+    base = _prepared(config, (clock or SystemClock(), dice or SystemDice()), migrate.prepare)
+    if isinstance(base, Refused):
+        return base
+    return Process(base, _worker(base), _web(base) if has_web else None)
+
+
+def compose_web(config: Config, *, port: int | None = None) -> Process | Refused:
+    """The listening half alone, on a shared store.
+
+    With ``port`` it is one of several that share an address, which whoever started it holds.
+    """
+    base = _prepared(config, (SystemClock(), SystemDice()), migrate.check)
+    return base if isinstance(base, Refused) else Process(base, None, _web(base, port))
+
+
+def compose_worker(config: Config, *, kinds: frozenset[WorkKind] = KINDS) -> Process | Refused:
+    """The working half alone, on a shared store; it does these kinds of work."""
+    base = _prepared(config, (SystemClock(), SystemDice()), migrate.check)
+    return base if isinstance(base, Refused) else Process(base, _worker(base, kinds), None)
+
+
+def _prepared(
+    config: Config, chance: tuple[Clock, Dice], ready: Callable[[Store], object]
+) -> Base | Refused:
+    """What every process stands on; ``ready`` sees to the schema or raises ``SchemaError``."""
     recipes = ready_recipes(config)
     if any(isinstance(each, Problem) for each in recipes):
         return Refused(cast("tuple[Problem, ...]", recipes))
     place = config.installation
     try:
-        store = open_store(place.database_url)
+        store = open_store(place.database_url, is_pooled=place.database_direct is not None)
     except StoreOwnedError as error:
         return Refused((problem_of(config, "database", error),))
     try:
-        migrate.upgrade(store)
+        ready(store)
         if refused := orphans(config, store):
             store.close()
             return Refused(refused)
-        base = _base(config, store, cast("tuple[Recipe, ...]", recipes), (clock, dice))
+        return _base(config, store, cast("tuple[Recipe, ...]", recipes), chance)
     except SchemaError as error:
         store.close()
         return Refused((problem_of(config, "database", error),))
     except BaseException:
         store.close()
         raise
-    return Process(base, _worker(base), _web(base) if has_web else None)
 
 
-def _worker(base: Base) -> Worker:
+def _worker(base: Base, kinds: frozenset[WorkKind] = KINDS) -> Worker:
+    url = base.config.installation.broker.reveal()
     return Worker(
         Parts(
             config=base.config,
@@ -118,16 +170,26 @@ def _worker(base: Base) -> Worker:
             ledger=base.ledger,
             blobs=base.blobs,
             scratch=base.scratch,
-            broker=open_broker(base.config.installation.broker.reveal()),
+            broker=LocalBroker(),
+            others=None if url.startswith("memory:") else open_broker(url),
+            kinds=kinds,
             clock=base.clock,
             metrics=base.metrics,
-            owner=f"{socket.gethostname()}:{os.getpid()}",
+            owner=base.owner,
             user_agent=user_agent(),
         )
     )
 
 
-def _web(base: Base) -> serving.Serving:
+def _shared(base: Base, worker: Worker | None) -> Shared | None:
+    if base.store.backend == "sqlite":
+        return None
+    sequencing = Sequencing(base.store, base.owner, base.clock)
+    heard = None if worker is None else worker.look
+    return Shared(base.config.installation, base.store, sequencing, base.clock, heard)
+
+
+def _web(base: Base, port: int | None = None) -> serving.Serving:
     return serving.Serving(
         serving.Parts(
             config=base.config,
@@ -138,6 +200,7 @@ def _web(base: Base) -> serving.Serving:
             metrics=base.metrics,
             user_agent=user_agent(),
             local_token=SystemDice().salt().hex(),
+            port=port,
         )
     )
 
@@ -151,7 +214,9 @@ def _base(
     artifacts = config.installation.artifacts_url
     blobs = open_blobs(artifacts)
     scratch = open_scratch(scratch_root(artifacts, config.path.parent / "var" / "scratch"))
-    return Base(config, store, ledger, blobs, scratch, clock, Metrics())
+    # A container's process has the same number each time, so chance tells incarnations apart.
+    owner = f"{socket.gethostname()}:{os.getpid()}:{dice.salt().hex()[:8]}"
+    return Base(config, store, ledger, blobs, scratch, clock, Metrics(), owner)
 
 
 def problem_of(config: Config, key: str, error: StoreError) -> Problem:

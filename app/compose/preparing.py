@@ -11,7 +11,7 @@ from app.config import Destination as Configured
 from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Control
-from app.store import installation, queue
+from app.store import installation, locks, queue
 from app.store.engine import Store
 from app.store.installation import Identity
 from domain.commands import Cause, Destination
@@ -43,8 +43,8 @@ def identity_of(store: Store, clock: Clock, dice: Dice) -> Identity:
     with store.writing.begin() as connection:
         found = installation.find(connection)
         if found is None:
-            found = Identity(dice.salt().hex(), dice.salt() + dice.salt(), 1)
-            installation.create(connection, found, _ms(clock))
+            made = Identity(dice.salt().hex(), dice.salt() + dice.salt(), 1)
+            found = installation.create(connection, made, _ms(clock))
     return found
 
 
@@ -108,7 +108,15 @@ def _names(config: Config) -> Iterator[tuple[str, frozenset[str]]]:
 
 
 def record_start(config: Config, store: Store, ledger: Ledger, clock: Clock) -> None:
-    """Append what this start brings: the installation, recipes not pinned yet, changed keys."""
+    """Append what this start brings: the installation, recipes not pinned yet, changed keys.
+
+    Of several processes that start at once one does it, and the others find it done.
+    """
+    with locks.alone(store, "start"):
+        _record_start(config, store, ledger, clock)
+
+
+def _record_start(config: Config, store: Store, ledger: Ledger, clock: Clock) -> None:
     with store.read() as connection:
         before = installation.last_configuration(connection)
         identity = installation.find(connection)

@@ -21,7 +21,10 @@ _ANSWER_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What the listening half is built from; its owner closes them."""
+    """What the listening half is built from; its owner closes them.
+
+    ``port`` is one that several processes share; without it, it is the configured one alone.
+    """
 
     config: Config
     store: Store
@@ -30,6 +33,7 @@ class Parts:
     clock: Clock
     metrics: Metrics
     user_agent: str
+    port: int | None = None
     local_token: str = field(default="", repr=False)
 
 
@@ -53,7 +57,7 @@ class Serving:
                 local_token=parts.local_token,
             ),
         )
-        self._server = create_server(self._web, parts.config)
+        self._server = create_server(self._web, parts.config, shared_port=parts.port)
 
     @property
     def url(self) -> str:

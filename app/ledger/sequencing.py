@@ -9,7 +9,7 @@ from app.clock import Clock
 from app.points import point
 from app.store import sequencer
 from app.store.engine import Store, translated
-from app.store.errors import StoreError
+from app.store.errors import BrokenLogError, StoreError
 from app.store.sequencer import Term
 from app.telemetry import log
 
@@ -51,6 +51,9 @@ class Sequencing:
             try:
                 term = self._lead()
                 wait_s = STANDBY_S if term is None else self._sequence(term)
+            except BrokenLogError as error:
+                log.exception("sequencer.log.broken", reason=str(error))
+                wait_s = STANDBY_S
             except StoreError as error:
                 log.warning("sequencer.store.unavailable", reason=str(error))
                 wait_s = PATIENCE_S

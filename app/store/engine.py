@@ -82,6 +82,11 @@ def translated() -> Iterator[None]:
         yield
     except (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError) as error:
         raise StoreUnavailableError(_words(error)) from error
+    except sa.exc.InternalError as error:
+        # A server that was demoted to a standby, while connections to it were open.
+        if getattr(error.orig, "sqlstate", None) != "25006":
+            raise
+        raise StoreUnavailableError(_words(error)) from error
 
 
 def is_transient(error: sa.exc.DBAPIError) -> bool:
@@ -100,12 +105,16 @@ def _words(error: Exception) -> str:
     return str(origin or error).split("\n", 1)[0]
 
 
-def open_store(url: str) -> Store:
-    """Open the store at this address; raises ``StoreOwnedError`` if another process has it."""
+def open_store(url: str, *, is_pooled: bool = False) -> Store:
+    """Open the store at this address; raises ``StoreOwnedError`` if another process has it.
+
+    ``is_pooled`` says that a pooler in transaction mode stands before the database: then no
+    statement is prepared. The address says it too, by ``?prepared=off``.
+    """
     address = sa.make_url(url)
     if address.get_backend_name() == "sqlite":
         return _open_sqlite(Path(address.database or ""))
-    return _open_postgresql(address)
+    return _open_postgresql(address, is_pooled=is_pooled)
 
 
 def _open_sqlite(path: Path) -> Store:
@@ -175,14 +184,20 @@ def _own(path: Path) -> Callable[[], None]:
     return kept.close  # closing twice closes once
 
 
-def _open_postgresql(address: sa.URL) -> Store:
+def _open_postgresql(address: sa.URL, *, is_pooled: bool) -> Store:
+    is_pooled = is_pooled or address.query.get("prepared") == "off"
+    address = address.difference_update_query(["prepared"])
+    options: dict[str, Any] = {"connect_timeout": int(BUSY_TIMEOUT_S)}
+    if is_pooled:
+        options["prepare_threshold"] = None
     engine = sa.create_engine(
         address.set(drivername="postgresql+psycopg"),
-        pool_size=10,
-        max_overflow=10,
+        # Small, for there are many processes, and a server has a hundred connections by default.
+        pool_size=5,
+        max_overflow=5,
         pool_timeout=BUSY_TIMEOUT_S,
         pool_pre_ping=True,
         isolation_level="READ COMMITTED",
-        connect_args={"connect_timeout": int(BUSY_TIMEOUT_S)},
+        connect_args=options,
     )
     return Store(backend="postgresql", reading=engine, writing=engine, release=lambda: None)

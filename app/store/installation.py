@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from app.store import projections
 from app.store import tables as t
@@ -31,17 +32,21 @@ def find(connection: sa.Connection) -> Identity | None:
     return Identity(row.name, row.key, row.incarnation) if row else None
 
 
-def create(connection: sa.Connection, identity: Identity, now_ms: int) -> None:
-    """Make this store that installation's."""
+def create(connection: sa.Connection, identity: Identity, now_ms: int) -> Identity:
+    """Make this store that installation's, unless it is one's already; gives whose it is."""
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
     connection.execute(
-        t.installation.insert().values(
+        dialect.insert(t.installation)
+        .values(
             id=_ONLY,
             name=identity.name,
             key=identity.key,
             incarnation=identity.incarnation,
             created_ms=now_ms,
         )
+        .on_conflict_do_nothing()
     )
+    return find(connection) or identity
 
 
 def pinned_recipes(connection: sa.Connection) -> Mapping[str, bytes]:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 import sqlalchemy as sa
+
+from app.store.engine import Store, translated
 
 
 def lock(connection: sa.Connection, streams: Iterable[str]) -> None:
@@ -18,6 +21,20 @@ def lock(connection: sa.Connection, streams: Iterable[str]) -> None:
     # One array in order: two batches that share two streams would otherwise wait in a circle.
     keys = sorted({lock_key(stream) for stream in streams})
     connection.execute(_LOCK, {"keys": keys})
+
+
+@contextmanager
+def alone(store: Store, what: str) -> Iterator[None]:
+    """While inside, no other process is inside under the same name; nothing else is locked.
+
+    On SQLite there is no other process. Raises ``StoreUnavailableError``.
+    """
+    if store.backend == "sqlite":
+        yield
+        return
+    with translated(), store.writing.begin() as connection:
+        connection.execute(_LOCK, {"keys": [lock_key(f"laufzettel:{what}")]})
+        yield
 
 
 def lock_key(stream: str) -> int:

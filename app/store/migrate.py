@@ -75,6 +75,17 @@ def check(store: Store) -> None:
         raise SchemaError(f"the schema lacks {names}; run `laufzettel migrate`")
 
 
+def prepare(store: Store) -> None:
+    """Make an empty store ready, and bring one that is a file to this program's version.
+
+    A shared store is left as it is, for others may be at work on it: raises ``SchemaError``
+    unless it is of this version.
+    """
+    if store.backend == "sqlite" or not current(store):
+        upgrade(store)
+    check(store)
+
+
 def upgrade(store: Store) -> Upgrade:
     """Bring the schema to this program's version, after a copy where the store is a file.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 LOG_NAMES = {
     "api.request.broken": "A request failed by a defect and was answered with 500.",
+    "broker.unavailable": "The broker did not take a wake-up; the poll stands behind it.",
     "delivery.accepted": "A first delivery was stored.",
     "delivery.conflict": "Other bytes came under a known event id; they are in quarantine.",
     "delivery.duplicate": "A known event came again and got its receipt.",
@@ -24,6 +25,8 @@ LOG_NAMES = {
     "ledger.store.unavailable": "The store did not answer; the waiting callers got 503.",
     "library.said": "A library reported something through Python's logging.",
     "message.sent": "One attempt of a message ended, with this outcome.",
+    "notice.not_heard": "The database was not heard; due work is found by polling meanwhile.",
+    "notice.not_sent": "Other processes were not told of due work; they find it by polling.",
     "process.started": "The process is open for work.",
     "process.stopped": "The process has stopped; nothing of it is left running.",
     "reaper.store.unavailable": "Lapsed leases could not be read; it is tried again.",
@@ -31,6 +34,7 @@ LOG_NAMES = {
     "relay.store.unavailable": "Due work could not be read; it is tried again.",
     "sandbox.not_isolated": "The kernel gives transformations no network of their own.",
     "sequencer.broken": "The sequencer failed by a defect and tries again.",
+    "sequencer.log.broken": "An event would come before its predecessor: positions stand still.",
     "sequencer.resign.failed": "The sequencer's lease was not given back; it runs out by itself.",
     "sequencer.store.unavailable": "The sequencer could not reach the store and tries again.",
     "worker.handed_back": "The grace was over while work ran: it was given back, uncounted.",

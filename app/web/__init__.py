@@ -90,10 +90,15 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
     return Web(hooks, rest, stopping, sign_in_code=sign_in.code if sign_in else "")
 
 
-def create_server(web: Web, config: Config) -> WebServer:
-    """The server of this application at the configured address; nothing runs before ``start``."""
+def create_server(web: Web, config: Config, *, shared_port: int | None = None) -> WebServer:
+    """The server of this application at the configured address; nothing runs before ``start``.
+
+    A ``shared_port`` is held by whoever started this process and others beside it.
+    """
     place = config.installation
-    return WebServer(web, Place(place.listen_host, place.listen_port, place.tls), SystemClock())
+    port = place.listen_port if shared_port is None else shared_port
+    at = Place(place.listen_host, port, place.tls, is_shared=shared_port is not None)
+    return WebServer(web, at, SystemClock())
 
 
 def _is_anyone_in(store: Store, clock: Clock) -> bool:

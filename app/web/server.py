@@ -29,11 +29,12 @@ class ServerError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to listen. Port 0 is any that is free."""
+    """Where to listen. Port 0 is any that is free; a shared one is another process's to hold."""
 
     host: str
     port: int
     tls: Tls | None = None
+    is_shared: bool = False
 
 
 class WebServer:
@@ -60,8 +61,9 @@ class WebServer:
 
     def start(self) -> None:
         """Begin to serve; returns once connections are taken. Raises ``ServerError``."""
-        self._claim = _claimed(self._place)
-        self.port = self._claim.getsockname()[1]
+        if not self._place.is_shared:
+            self._claim = claimed(self._place)
+            self.port = self._claim.getsockname()[1]
         self._thread.start()
         ends = self._clock.monotonic() + _START_S
         while not self._is_listening():
@@ -115,8 +117,11 @@ class WebServer:
         await self._server.serve()
 
 
-def _claimed(place: Place) -> socket.socket:
-    """The address, taken for this process: the server's own sockets would share it with others."""
+def claimed(place: Place) -> socket.socket:
+    """The address, taken for this process: the server's own sockets would share it with others.
+
+    Raises ``ServerError`` if it is another's.
+    """
     family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
     probe = socket.socket(family, socket.SOCK_STREAM)
     try:

@@ -62,6 +62,12 @@ class Line:
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting and not self._taken, timeout_s)
 
+    @property
+    def load(self) -> int:
+        """How many wait or are being worked on."""
+        with self._changed:
+            return len(self._waiting) + self._taken
+
     def __len__(self) -> int:
         with self._changed:
             return len(self._waiting)
@@ -112,6 +118,11 @@ class LocalBroker(dramatiq.Broker):
         """Wait until the queue is worked off; raises ``QueueJoinTimeout``."""
         if not self._line(queue_name).join(None if timeout is None else timeout / 1000):
             raise QueueJoinTimeout(queue_name)  # type: ignore[no-untyped-call]
+
+    @property
+    def load(self) -> int:
+        """How many wait or are being worked on, in all queues."""
+        return sum(line.load for line in self.queues.values())
 
     def _line(self, queue_name: str) -> Line:
         try:

@@ -21,6 +21,8 @@ BOSS = Cause("operator", operator="ada", reason="test")
 NO_STEPS = "transforms = []"
 FAST = 'retry = { base = "10ms", cap = "20ms" }'
 
+pytestmark = pytest.mark.usefixtures("either_database")
+
 
 @pytest.mark.req("D1")
 @pytest.mark.req("E1")

@@ -19,6 +19,8 @@ from tests.servers import Peer, Received, Server, answering, closed_port, in_tur
 
 NO_STEPS = "transforms = []"
 
+pytestmark = pytest.mark.usefixtures("either_database")
+
 
 def hang(request: Received, peer: Peer) -> None:
     peer.hang()
@@ -170,7 +172,9 @@ def test_each_start_under_a_changed_configuration_is_on_the_log(tmp_path: Path) 
 
 
 @pytest.mark.req("F1")
-def test_two_processes_cannot_have_one_store(tmp_path: Path) -> None:
+def test_two_processes_cannot_have_one_store(tmp_path: Path, side: str) -> None:
+    if side == "postgresql":
+        pytest.skip("there any number of processes share a store")
     with serving(answering(200)) as source, serving(answering(204)) as erp:
         config = plain(tmp_path, source, erp)
         with r.running(config):

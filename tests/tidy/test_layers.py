@@ -18,7 +18,7 @@ ONLY = {
     "psycopg": ("app.store", "migrations"),
     "sqlite3": ("app.store", "migrations"),
     "alembic": ("app.store", "migrations"),
-    "dramatiq": ("jobs.worker", "jobs.actors", "jobs.relay", "jobs.broker"),
+    "dramatiq": ("jobs.worker", "jobs.actors", "jobs.relay", "jobs.courier", "jobs.broker"),
     "litestar": ("app.web", "app.compose"),
     "obstore": ("app.artifacts",),
     "httpx": ("jobs.outbound", "jobs.download", "jobs.notify", "app.cli"),
@@ -42,7 +42,6 @@ STARTED = ("app.cli", "app.compose", "jobs.worker", "migrations")
 # Written ahead of who will use them; each line goes with the commit that does.
 AHEAD = {
     "app.store.queue": "claimed from by jobs.runner and jobs.relay",
-    "app.ledger.sequencing": "started by app.compose on PostgreSQL",
 }
 
 
