@@ -46,8 +46,8 @@ crash: .venv/locked ## kill at every point and every pair of points
 e2e browser: .venv/locked ## real processes; the console in Chromium
 	$(PYTEST) tests/$@
 
-bench: .venv/locked ## what it costs, as ratios within one run
-	$(PYTEST) -q -s tests/benchmarks
+bench: .venv/locked ## what it costs, as ratios within one run; KEEP=1 writes the figures down
+	$(PYTEST) -q -s tests/benchmarks $(if $(KEEP),--keep-figures)
 
 docs: .venv/locked ## the generated pages
 	$(BIN)/python docs/make_requirements.py
