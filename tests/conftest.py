@@ -17,6 +17,7 @@ from app.store import migrate
 from app.store.engine import Store, open_store
 from app.telemetry import configure_logs
 from tests import runtimes
+from tests.crash.zygotes import Zygote
 from tests.stores import SIDES, Postgres
 
 # The laws run the same examples every time; `--hypothesis-profile=long` looks for new ones, longer,
@@ -24,6 +25,22 @@ from tests.stores import SIDES, Postgres
 settings.register_profile("quick", deadline=None, derandomize=True)
 settings.register_profile("long", deadline=None, print_blob=True)
 settings.load_profile("quick")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--all-pairs",
+        action="store_true",
+        help="kill at every pair of points, and 50 times while 500 files flow",
+    )
+
+
+@pytest.fixture(scope="session")
+def zygote() -> Iterator[Zygote]:
+    """Starts processes of the program within a moment."""
+    started = Zygote()
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="session")

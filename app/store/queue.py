@@ -16,6 +16,8 @@ from app.store import breakers, projections
 from app.store import tables as t
 from app.store.leases import WorkKind
 
+# So many jobs that lost a worker may stand before the others without keeping them from being read.
+_MOST_SUSPECTS = 64
 # How strictly a destination's messages about one file wait for each other: not at all, for those
 # that may still be sent, or also for dead ones.
 Ordered = Literal["", "continue", "block"]
@@ -175,21 +177,37 @@ def _earlier(ordered: Ordered) -> sa.Select[Any]:
 def due_jobs(
     connection: sa.Connection, kind: WorkKind, slots: Slots, now_ms: int, excluded: Excluded
 ) -> list[Due]:
-    """Due jobs of one kind and one source, the longest due first."""
+    """Due jobs of one kind and one source, the longest due first.
+
+    Of those whose worker died under them one at a time: one of them may have killed it, and must
+    not take all that run beside it along until they count as killers too.
+    """
     source = slots.scope.removeprefix("source:")
     leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.jobs.c.id)
     query = (
-        sa.select(t.jobs.c.id)
+        sa.select(t.jobs.c.id, t.jobs.c.losses)
         .where(t.jobs.c.kind == kind, t.jobs.c.source == source)
         .where(t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms, ~t.jobs.c.asked, ~leased.exists())
         .order_by(t.jobs.c.due_ms)
-        .limit(slots.free)
+        .limit(slots.free + _MOST_SUSPECTS)
     )
     if excluded.steps and kind == "transform":
         query = query.where(t.jobs.c.name.not_in(excluded.steps))
     if excluded.recipes:
         query = query.where(t.jobs.c.recipe.not_in(excluded.recipes))
-    return [Due(work, kind, slots.scope) for work in connection.execute(query).scalars()]
+    found = connection.execute(query).all()
+    suspects = [row.id for row in found if row.losses]
+    if suspects and not _is_suspect_busy(connection, kind, source):
+        del suspects[0]
+    due = [Due(row.id, kind, slots.scope) for row in found if row.id not in suspects]
+    return due[: slots.free]
+
+
+def _is_suspect_busy(connection: sa.Connection, kind: WorkKind, source: str) -> bool:
+    """Whether a job of this kind and source that lost a worker is being done."""
+    query = sa.select(t.leases.c.id).join(t.jobs, t.jobs.c.id == t.leases.c.id)
+    query = query.where(t.jobs.c.kind == kind, t.jobs.c.source == source, t.jobs.c.losses > 0)
+    return connection.execute(query.limit(1)).first() is not None
 
 
 def next_due_ms(connection: sa.Connection, scopes: Iterable[str], now_ms: int) -> int | None:

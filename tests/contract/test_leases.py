@@ -226,6 +226,23 @@ def test_due_jobs_are_read_oldest_first_and_as_far_as_there_are_slots(bench: Ben
     assert sorted(jobs_due(bench)) == sorted(jobs[1:])
 
 
+@pytest.mark.req("D1", "D6")
+def test_of_jobs_that_lost_a_worker_one_at_a_time_is_due(bench: Bench) -> None:
+    taken = [bench.claim(bench.accept(f"F-{n}")) for n in range(3)]
+    bench.do(leases.lapse_all)
+    for lease in taken:
+        assert lease
+        bench.finish(lease, Lost())
+    untouched = bench.accept("F-9")
+    (suspect,) = set(jobs_due(bench)) - {untouched}
+    again = bench.claim(suspect)
+    assert again
+    assert jobs_due(bench) == [untouched]
+    bench.finish(again, Again("later", wait_s=60.0))
+    (other,) = set(jobs_due(bench)) - {untouched}
+    assert other != suspect
+
+
 @pytest.mark.req("F2")
 def test_excluded_recipes_keep_their_work_from_being_due(bench: Bench) -> None:
     bench.accept()
