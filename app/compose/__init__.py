@@ -56,6 +56,7 @@ class Process:
     def __init__(self, base: Base, worker: Worker | None, web: serving.Serving | None) -> None:
         self.base = base
         self.web = web
+        self._is_serving = False
         self._worker = worker
         self._shared = _shared(base, worker)
 
@@ -79,12 +80,13 @@ class Process:
         self._committed()
         if self.web is not None:
             self.web.start()
+            self._is_serving = True
         log.info("process.started", pid=os.getpid())
 
     def stop(self, *, grace_s: float = GRACE_S) -> None:
         """Take nothing more, finish or hand back what runs, close; nothing accepted is lost."""
         began_s = self.base.clock.monotonic()
-        if self.web is not None:
+        if self.web is not None and self._is_serving:
             self.web.stop(grace_s=grace_s)
         left_s = grace_s - (self.base.clock.monotonic() - began_s)
         if self._worker is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -192,3 +195,16 @@ def test_a_defect_in_an_effect_is_a_failed_attempt(tmp_path: Path) -> None:
             r.until(lambda: r.settled(process))
             (job,) = r.file_of(process).jobs.values()
     assert job.error == "internal error (FileNotFoundError), 2 attempts"
+
+
+@pytest.mark.req("F1")
+def test_an_address_that_is_taken_ends_the_start_at_once_and_says_so(tmp_path: Path) -> None:
+    with serving(answering(200)) as source, serving(answering(204)) as erp:
+        plain(tmp_path, source, erp, installation=f'listen = "127.0.0.1:{erp.port}"')
+        command = [sys.executable, "-m", "app.cli", "run", "-c", str(tmp_path / "laufzettel.toml")]
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2]), "SECRET": r.SECRET}
+        ended = subprocess.run(
+            command, check=False, env=env, capture_output=True, text=True, timeout=25
+        )
+    assert ended.returncode == 1
+    assert "cannot be listened on" in ended.stderr
