@@ -63,7 +63,7 @@ def _show(item: dict[str, Any], *, as_json: bool) -> None:
     what = item.get("event_id") or item.get("delivery_id") or ""
     why = item.get("reason") or ""
     key = f"key {item['key_id']}" if item.get("key_id") else ""
-    digest = f"digest {item['digest'][:12]}" if item.get("digest") else ""
+    digest = f"digest {item['digest'].removeprefix('sha256:')[:12]}" if item.get("digest") else ""
     parts = [
         str(item.get("received_at") or ""),
         f"{item['verdict']}{count}",

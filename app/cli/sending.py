@@ -30,6 +30,7 @@ from domain.profiles import SourceEvent
 
 _LOOK_AGAIN_S = 0.15
 _FETCH_S = 15.0
+_UNPROVEN = 401
 _ENDS = frozenset({"processed", "failed", "ignored", "stale", "discarded"})
 _BAD_ENDS = frozenset({"failed", "discarded"})
 
@@ -98,8 +99,16 @@ class Desk:
         if answer.status == 202:
             self._wanted.add(place)
         if not answer.receipt_id:
-            told = answer.body.get("title") or answer.reason
-            course.why = f"{answer.status or 'no answer'}: {told}"
+            course.why = _why(answer)
+
+
+def _why(answer: Answer) -> str:
+    if not answer.status:
+        return answer.reason
+    told = answer.body.get("detail") or answer.body.get("title") or "no reason given"
+    # A sender is never told why its proof fails; whoever runs the installation is.
+    look = "; laufzettel listen says why" if answer.status == _UNPROVEN else ""
+    return f"{told}{look}"
 
 
 def source_or_exit(config: Config, name: str, *, profile: str) -> Source:
@@ -236,4 +245,4 @@ def _line(course: Course) -> str:
     return " → ".join(part for part in parts if part)
 
 
-_ANSWERS = {202: "accepted", 200: "duplicate", 409: "conflict", 401: "refused", 0: "no answer"}
+_ANSWERS = {202: "accepted", 200: "duplicate", 409: "conflict", 401: "refused", 0: "not sent"}

@@ -132,6 +132,34 @@ def test_a_stopped_receiver_is_waited_for_and_told_once_after_its_return(
     assert [message["verdict"] for message in received(printed)] == ["new"]
 
 
+@pytest.mark.req("F12")
+@pytest.mark.req("F5")
+@pytest.mark.timeout(240)
+def test_files_are_followed_to_their_end_and_refusals_are_told_with_their_reason(
+    stranger: Stranger,
+) -> None:
+    empty = stranger.folder / "empty.pdf"
+    empty.touch()
+    config = stranger.folder / "laufzettel.toml"
+    config.write_text(config.read_text().replace("# { name", "{ name"))
+    with stranger.leaves_running("run"), stranger.leaves_running("receive"):
+        until(stranger.runs, within_s=60)
+        with stranger.leaves_running("listen", "inbox") as heard:
+            until(lambda: "Listening" in heard.read_text(), within_s=30)
+            good = stranger.types("send", "inbox", stranger.document.name, "--json")
+            bad = stranger.types("send", "inbox", empty.name)
+            forged = stranger.types("send", "inbox", empty.name, "--profile", "broadnet")
+            until(lambda: "rejected" in heard.read_text(), within_s=30)
+            deliveries = heard.read_text()
+    assert good.returncode == 0, good.stdout + good.stderr
+    assert json.loads(good.stdout)["state"] == "processed"
+    assert (bad.returncode, forged.returncode) == (1, 1)
+    assert "accepted → failed → empty file" in bad.stdout
+    assert "refused" in forged.stdout
+    assert "no signature" in deliveries
+    assert deliveries.count("accepted") == 2
+
+
 @pytest.mark.req("F5")
 @pytest.mark.timeout(120)
 def test_without_a_running_process_the_mend_is_said(stranger: Stranger) -> None:
