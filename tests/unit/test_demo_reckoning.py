@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from app.cli.client import Api, Reply
+from app.cli.demo import inside
 from app.cli.demo.documents import Document, Flaw, documents
 from app.cli.demo.journal import Journal
 from app.cli.demo.oracle import expected
@@ -131,3 +133,33 @@ def test_whatever_is_not_as_it_should_be_is_said(
 def test_bytes_that_do_not_match_their_name_are_seen(tmp_path: Path) -> None:
     (fault,) = reckoned(tmp_path, arrival(), content=b"others").faults
     assert DIGEST in fault
+
+
+def api(**lists: list[dict[str, Any]]) -> Api:
+    return Api(lambda call: Reply(200, {"items": lists[call.path.strip("/")], "next": None}))
+
+
+FILE = {"file_id": "F-1", "state": "completed", "result": "1"}
+
+
+@pytest.mark.parametrize(
+    "files, rows, seen, fault",
+    [
+        ([FILE], [], {}, None),
+        ([FILE | {"state": "failed"}], [], {}, "F-1 is failed inside"),
+        ([FILE | {"result": "0"}], [], {}, "F-1 shows the result of 0"),
+        ([], [], {}, "F-1 is None inside"),
+        ([FILE], [{"id": "job_1", "state": "waiting"}], {}, "job_1 is still waiting"),
+        ([FILE], [], {"conflict": 1}, "0 conflict inside, 1 were answered"),
+    ],
+)
+def test_the_installation_is_believed_only_where_it_agrees_with_what_was_seen(
+    files: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    seen: dict[str, int],
+    fault: str | None,
+) -> None:
+    told = api(files=files, jobs=rows, messages=[], deliveries=[])
+    found = inside.contradictions(told, (scene(tell(1)),), seen)
+    assert bool(found) == (fault is not None)
+    assert all(text.startswith(fault or "-") for text in found[:1])

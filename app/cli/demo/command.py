@@ -55,7 +55,9 @@ def demo(
 
 
 def _shown(folder: Path, console: Console, *, seed: int, keep: bool, as_json: bool) -> bool:
+    from app.cli.client import Reach, connected
     from app.cli.demo.documents import documents
+    from app.cli.demo.inside import contradictions
     from app.cli.demo.stage import staged
     from app.cli.demo.tally import tally
     from app.config import process_environment
@@ -66,7 +68,10 @@ def _shown(folder: Path, console: Console, *, seed: int, keep: bool, as_json: bo
         began_s = stage.clock.monotonic()
         is_whole = _played(stage, scenes, console)
         seconds = stage.clock.monotonic() - began_s
-        checks = _checked(stage, console)
+        seen = tally(scenes, folder, blobs=folder / "var" / "artifacts").deliveries
+        with connected(Reach(stage.installation.config)) as api:
+            inside = contradictions(api, scenes, seen)
+        checks = (*inside, *_checked(stage, console))
         found = tally(scenes, folder, blobs=folder / "var" / "artifacts")
         faults = (*found.faults, *checks, *(() if is_whole else ("it did not end in time",)))
         _show(found, faults, seconds, console, as_json=as_json)
@@ -85,7 +90,7 @@ def _played(stage: Stage, scenes: tuple[Scene, ...], console: Console) -> bool:
     progress = Progress(news=lambda text: console.print(f"  {text}", highlight=False))
     play = Play(stage, scenes, progress)
     results: list[bool] = []
-    thread = threading.Thread(target=lambda: results.append(play.run()), name="play")
+    thread = threading.Thread(target=lambda: results.append(play.run()), name="play", daemon=True)
     thread.start()
     _follow(thread, progress, console)
     return results == [True]
@@ -173,7 +178,8 @@ def _keep(stage: Stage, console: Console) -> None:
 
     if not stage.installation.start():
         return
-    console.print(f"It runs on at {stage.installation.url}/console (Ctrl-C ends it)")
+    place = stage.installation
+    console.print(f"It runs on at {place.url} (Ctrl-C ends it). Look at it with -c {place.config}")
     ended = threading.Event()
     with stopped(ended):
         ended.wait()

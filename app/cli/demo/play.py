@@ -15,7 +15,7 @@ from app.cli.demo.sender import Sender
 from app.clock import Clock
 from domain.profiles import SourceEvent
 
-_SIDE_BY_SIDE = 12
+_SIDE_BY_SIDE = 24
 _PATIENCE_S = 60.0
 _LOOK_AGAIN_S = 0.05
 _QUIET_S = 1.5
@@ -32,6 +32,13 @@ class Board:
         self._changed = threading.Condition()
         self._last_s = clock.monotonic()
         self.received = 0
+        self.closed = threading.Event()
+
+    def close(self) -> None:
+        """Let go of whoever waits: there will be no more."""
+        self.closed.set()
+        with self._changed:
+            self._changed.notify_all()
 
     def arrived(self, arrival: Arrival) -> None:
         """Note what the receiver judged."""
@@ -51,9 +58,11 @@ class Board:
         """Wait until the version was told of; whether it was, in time."""
         wanted = {(kind, version) for kind in _FINISHED}
         with self._changed:
-            return self._changed.wait_for(
-                lambda: bool(wanted & self._heard.get(file_id, set())), _PATIENCE_S
+            self._changed.wait_for(
+                lambda: wanted & self._heard.get(file_id, set()) or self.closed.is_set(),
+                _PATIENCE_S,
             )
+            return bool(wanted & self._heard.get(file_id, set()))
 
     def quiet_s(self) -> float:
         """For how long nothing came."""
@@ -95,7 +104,6 @@ class Play:
     def __init__(self, stage: Stage, scenes: tuple[Scene, ...], progress: Progress) -> None:
         self._stage, self._scenes, self._progress = stage, scenes, progress
         self._lock = threading.Lock()
-        self._never = threading.Event()
         self._must = {s.document.file_id: expected(s).must for s in scenes}
         progress.all_deliveries = sum(_deliveries(act) for s in scenes for act in s.acts)
         progress.all_messages = sum(len(must) for must in self._must.values())
@@ -117,7 +125,7 @@ class Play:
     def _act(self, file_id: str, act: Act) -> bool:
         match act:
             case Tell(event=event, after_s=after_s, times=times):
-                self._stage.clock.wait(self._never, after_s)
+                self._stage.clock.wait(self._stage.board.closed, after_s)
                 return all(self._told(event) in {200, 202} for _ in range(times))
             case Contradict(event=event):
                 other = replace(event, name=f"{event.name} (2)", size_bytes=1)
@@ -161,9 +169,9 @@ class Play:
     def _await(self, is_so: Callable[[], bool]) -> bool:
         ends = self._stage.clock.monotonic() + _PATIENCE_S
         while not is_so():
-            if self._stage.clock.monotonic() > ends:
+            is_late = self._stage.clock.monotonic() > ends
+            if is_late or self._stage.clock.wait(self._stage.board.closed, _LOOK_AGAIN_S):
                 return False
-            self._stage.clock.wait(self._never, _LOOK_AGAIN_S)
         return True
 
     def _came(self) -> int:

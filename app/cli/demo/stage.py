@@ -47,6 +47,7 @@ def staged(
         strange = fresh_secrets(SystemDice()).platform
         forger = _sender(strange, installation, clock, journal)
         ending.callback(forger.close)
+        ending.callback(board.close)
         author = Author(files.url("").rstrip("/"), clock.now(), SeededDice(seed))
         scenes = author.scenes(documents)
         _fill(platform, scenes)
