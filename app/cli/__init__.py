@@ -4,8 +4,25 @@ from __future__ import annotations
 
 import typer
 
-from app.cli import explain, listen, parted, receive, send, serve, setup, tokens, upkeep
+from app.cli import (
+    explain,
+    listen,
+    operate,
+    parted,
+    places,
+    read,
+    receive,
+    reprocess,
+    send,
+    serve,
+    setup,
+    slip,
+    standing,
+    tokens,
+    upkeep,
+)
 from app.cli.demo.command import demo
+from app.cli.four import FOUR
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
 
 app = typer.Typer(
@@ -27,8 +44,28 @@ app.command()(explain.explain)
 app.command()(receive.receive)
 app.command()(send.send)
 app.command()(listen.listen)
+app.command()(standing.status)
+app.command()(read.files)
+app.command()(slip.show)
+app.command()(read.events)
+app.command()(read.log)
+app.command()(read.deliveries)
+app.command()(read.jobs)
+app.command()(read.messages)
+app.command()(standing.dead)
+app.command()(read.audit)
+app.command()(standing.stats)
+app.command(epilog=FOUR)(operate.retry)
+app.command(epilog=FOUR)(operate.redeliver)
+app.command(epilog=FOUR)(reprocess.reprocess)
+app.command()(operate.resolve)
+app.command()(operate.discard)
+app.command()(operate.cancel)
+app.command()(places.pause)
+app.command()(places.resume)
+app.command()(places.ping)
 app.command()(upkeep.migrate)
-app.command()(upkeep.replay)
+app.command(epilog=FOUR)(upkeep.replay)
 app.command()(upkeep.verify)
 app.add_typer(tokens.app, name="tokens")
 

@@ -98,16 +98,22 @@ class Api:
         told = {key: str(value) for key, value in query.items() if value not in {None, ""}}
         return _document(self._send(Call("GET", path, told)))
 
-    def page(self, path: str, /, *, limit: int, **query: str | int | None) -> dict[str, Any]:
-        """Up to ``limit`` rows of a list as one document of the API's form."""
-        cursor = str(query.pop("cursor", "") or "")
+    def page(
+        self, path: str, /, *, limit: int, by: str = "cursor", **query: str | int | None
+    ) -> dict[str, Any]:
+        """Up to ``limit`` rows of a list as one document of the API's form.
+
+        ``by`` is the parameter that takes ``next``: a log has one also behind its last row.
+        """
+        place = query.pop(by, "")
         rows: list[Any] = []
         while True:
             size = min(limit - len(rows), MOST_A_PAGE)
-            found = self.get(path, limit=size, cursor=cursor, **query)
+            found = self.get(path, limit=size, **{by: place}, **query)
             rows += found["items"]
-            cursor = found.get("next") or ""
-            if not cursor or len(rows) >= limit or not found["items"]:
+            place = found.get("next")
+            is_end = by != "cursor" and len(found["items"]) < size
+            if place is None or is_end or len(rows) >= limit:
                 return {**found, "items": rows}
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, /) -> Any:

@@ -71,6 +71,7 @@ class Fates:
     items: Sequence[Item]
     document: Any = None
     notes: Sequence[str] = field(default_factory=tuple)
+    is_refused: bool = False
 
 
 def ordering(function: Callable[Concatenate[Desk, P], Fates]) -> Callable[..., None]:
@@ -92,7 +93,7 @@ def ordering(function: Callable[Concatenate[Desk, P], Fates]) -> Callable[..., N
         with connected(Reach(config, url, operator, writes=not dry_run)) as api:
             fates = function(Desk(api, why or "dry run", dry_run, yes), *args, **options)
             _show(fates, as_json=json)
-        if any(item.fate == "refused" for item in fates.items):
+        if fates.is_refused or any(item.fate == "refused" for item in fates.items):
             raise typer.Exit(FAILED)
 
     dress(
@@ -146,11 +147,12 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
 def _done(api: Api, wish: Wish) -> Item:
     reply = api.ask(wish.call)
     item = wish.item
-    if reply.is_good:
-        return Item(item.id, item.what, "done", item.why)
-    kind = reply.document.get("code", "") if isinstance(reply.document, dict) else ""
-    is_settled = kind == "nothing-to-do" or reply.words.startswith("already")
-    return Item(item.id, item.what, "done already" if is_settled else "refused", reply.words)
+    told = reply.document if isinstance(reply.document, dict) else {}
+    if reply.is_good and not told.get("refused"):
+        return Item(item.id, item.what, "done")
+    why = next(iter(told.get("refused", ())), reply.words)
+    fate: Fate = "done already" if told.get("code") == "nothing-to-do" else "refused"
+    return Item(item.id, item.what, fate, why)
 
 
 def _reason(told: str) -> str:

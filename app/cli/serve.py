@@ -1,4 +1,4 @@
-"""``run``, ``web``, ``worker``: processes that serve until a signal ends them."""
+"""``run``: everything in one process, until a signal ends it."""
 
 from __future__ import annotations
 

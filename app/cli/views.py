@@ -142,7 +142,8 @@ def listed(document: dict[str, Any], columns: Sequence[Column], nothing: str) ->
             yield nothing
             return
         yield table(document["items"], columns, moment)
-        if document.get("next"):
+        # A log has a place to go on from also behind its last event: that is a number.
+        if isinstance(document.get("next"), str):
             yield "There is more: --limit N shows more of it."
 
     return View(document, shown)

@@ -28,9 +28,17 @@ STATES: Mapping[str, str] = {
     "duplicate": "repeat: answered with the first receipt",
     "rejected": "rejected: starts nothing",
 }
+OUTCOMES: Mapping[str, str] = {
+    "again": "failed, tried again later",
+    "dead": "failed for good",
+    "unclear": "sent, no answer came",
+    "lost": "never came back: its worker died",
+}
 _STYLES: Mapping[str, str] = {
-    **dict.fromkeys(("failed", "dead", "held", "conflict", "unclear", "rejected"), "bold red"),
-    **dict.fromkeys(("waiting", "open", "paused", "half-open"), "yellow"),
+    **dict.fromkeys(
+        ("failed", "dead", "held", "conflict", "unclear", "rejected", "lost"), "bold red"
+    ),
+    **dict.fromkeys(("waiting", "again", "open", "paused", "half-open"), "yellow"),
     **dict.fromkeys(("completed", "done", "delivered", "accepted", "processed"), "green"),
     **dict.fromkeys(("superseded", "skipped", "ignored", "stale", "deleted", "discarded"), "dim"),
     **dict.fromkeys(("running", "sending", "downloading", "transforming", "notifying"), "cyan"),

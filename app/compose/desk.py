@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.artifacts import open_blobs
 from app.clock import SystemClock, SystemDice
-from app.compose import problem_of
+from app.compose import problem_of, user_agent
+from app.compose.pinging import pinger
 from app.compose.preparing import book_of, orphans, ready_recipes, record_start
 from app.config import Config, Problem
 from app.ledger import Ledger
@@ -17,6 +18,7 @@ from app.store.engine import Store, open_store
 from app.store.errors import SchemaError, StoreOwnedError, StoreUnavailableError
 from app.web import Outside, create_web
 from domain.recipes import Recipe
+from jobs.outbound import Outbound
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +76,33 @@ def _desk(
     if writes and (lost := orphans(config, store)):
         return lost
     clock, dice = SystemClock(), SystemDice()
-    ledger = Ledger(store, book_of(config, store, identity, recipes), clock, dice)
+    book = book_of(config, store, identity, recipes)
+    if not writes:
+        # Nothing is pinned for a dry run, yet it decides as if today's recipes were.
+        today = {recipe.digest: recipe for recipe in recipes}
+        book = replace(book, recipes={**today, **book.recipes})
+    ledger = Ledger(store, book, clock, dice)
     token = dice.salt().hex()
     blobs = open_blobs(config.installation.artifacts_url)
     ledger.start()
     if writes:
         record_start(config, store, ledger, clock)
+    http = Outbound(clock=clock, user_agent=user_agent())
     web = create_web(
         config=config,
         store=store,
         ledger=ledger,
         blobs=blobs,
         clock=clock,
-        outside=Outside(dice=dice, local_token=token),
+        outside=Outside(
+            dice=dice,
+            local_token=token,
+            ping=pinger(config, http=http, blobs=blobs, clock=clock),
+        ),
     )
 
     def close() -> None:
+        http.close()
         ledger.close()
         store.close()
 

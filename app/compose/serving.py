@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.artifacts import Blobs
 from app.clock import Clock
+from app.compose.pinging import pinger
 from app.config import Config
 from app.ledger import Ledger
 from app.store.engine import Store
@@ -54,6 +55,7 @@ class Serving:
                 metrics=parts.metrics,
                 visit=lambda url: _ignored(fetch(url)),
                 certificate=fetch,
+                ping=pinger(parts.config, http=self._http, blobs=parts.blobs, clock=parts.clock),
                 local_token=parts.local_token,
             ),
         )

@@ -19,7 +19,7 @@ from app.telemetry import Metrics
 from app.web import health
 from app.web.access import Access, SignIn, digest_of
 from app.web.api import create_api
-from app.web.api.office import Office
+from app.web.api.office import Office, Pinged
 from app.web.auth import Doorkeeper
 from app.web.front import Web
 from app.web.health import Vitals
@@ -37,6 +37,7 @@ class Outside:
 
     ``visit`` calls an address that a proven handshake names, ``certificate`` fetches a PEM from
     one; both check the address themselves. Without them such handshakes stay unanswered.
+    ``ping`` sends a test message to a destination, if there is one of that name.
     ``local_token`` is what commands on this machine come in by, for as long as the process lives.
     """
 
@@ -44,6 +45,7 @@ class Outside:
     dice: Dice = field(default_factory=SystemDice)
     visit: Callable[[str], None] | None = None
     certificate: Callable[[str], bytes | None] | None = None
+    ping: Callable[[str], Pinged | None] | None = None
     local_token: str = field(default="", repr=False)
 
 
@@ -76,7 +78,7 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
             visit=outside.visit,
         )
     )
-    office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping)
+    office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping, outside.ping)
     local = digest_of(outside.local_token) if outside.local_token else ""
     state = State(
         {

@@ -34,6 +34,17 @@ InState = Annotated[str, QueryParameter(name="state", max_length=40)]
 Cursor = Annotated[str, QueryParameter(max_length=500, description="`next` of the page before")]
 
 
+class Pinged(Struct):
+    """What came of a test message: delivered, failed, or unclear where no answer came."""
+
+    outcome: str
+    url: str = ""
+    status: int | None = None
+    duration_ms: int | None = None
+    response_body: str = ""
+    error: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Office:
     """What the API's handlers work with."""
@@ -46,6 +57,7 @@ class Office:
     access: Access
     sign_in: SignIn | None
     stopping: threading.Event
+    ping: Callable[[str], Pinged | None] | None = None
 
     @property
     def now_ms(self) -> int:

@@ -46,9 +46,10 @@ class Ordered(Struct):
 
 
 class Preview(Struct):
-    """What an order would lead to, without its being given."""
+    """What an order would lead to, without its being given; ``code`` is a refusal's."""
 
     would: bool
+    code: str
     reason: str
     events: list[str]
     jobs: list[str]
@@ -132,9 +133,17 @@ def try_out(office: Office, found: Found, command: AnyFileCommand) -> Preview:
     )
     decided = decide(found.file, command, context)
     if isinstance(decided, Refusal):
-        return Preview(would=False, reason=decided.reason, events=[], jobs=[], messages=[])
+        return Preview(
+            would=False,
+            code=decided.code,
+            reason=decided.reason,
+            events=[],
+            jobs=[],
+            messages=[],
+        )
     return Preview(
         would=bool(decided.events),
+        code="" if decided.events else "nothing-to-do",
         reason="" if decided.events else "nothing is left to do",
         events=[type(event).__name__ for event in decided.events],
         jobs=_jobs(decided),

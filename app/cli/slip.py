@@ -1,0 +1,202 @@
+"""``show FILE``: the slip of one file, stamped at every station it came by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.cli import words
+from app.cli.client import Api, Call, segment
+from app.cli.finding import file_of
+from app.cli.read import place, progress
+from app.cli.views import Column, View, reading, table, text
+
+if TYPE_CHECKING:  # --help needs none of it
+    from rich.console import RenderableType
+
+_MOST_FACTS = 50
+_LONGEST_ANSWER = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """One station: when, where, what happened there; ``state`` colours it."""
+
+    at: str | None
+    where: str
+    what: str
+    state: str = ""
+
+
+@reading
+def show(
+    api: Api,
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="An id, source/file_id, a name, a message or a receipt."
+        ),
+    ],
+    at: Annotated[str, typer.Option("--at", metavar="POSITION|TIME", help="As it was then.")] = "",
+) -> View:
+    """Show what became of a file: deliveries, jobs, attempts, artifacts, messages, answers."""
+    document = api.get(f"/files/{segment(file_of(api, file))}", at=at)
+
+    def shown(moment: words.Moment) -> Iterable[RenderableType]:
+        told = [] if at else _deliveries(api, document)
+        yield from _head(document, moment)
+        yield from _stamped([*told, *_stamps(document)], moment)
+        yield from _results(document, moment)
+        yield from _mends(document)
+
+    return View(document, shown)
+
+
+def _head(file: dict[str, Any], moment: words.Moment) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    name = words.clean(file["name"] or "(no name)")
+    yield Text(f"{name}  ", style="bold") + Text(words.clean(f"{place(file)}  {file['id']}"))
+    line = Text(words.state(file["state"]), style=words.style(file["state"]))
+    current = f"current version {file['current']}" if file["current"] else "no current version"
+    more = [current, words.counted(len(file["versions"]), "version")]
+    more += [f"project {file['project']}"] if file["project"] else []
+    more += ["on hold"] if file["held"] else []
+    more += ["erased"] if file["erased"] else []
+    more += [] if file["is_ordered"] else ["the source gives no order: arrival decided"]
+    more += [f"changed {moment.shown(file['changed_at'])}"]
+    yield line + Text(words.clean(" · " + " · ".join(more)))
+
+
+def _stamped(stamps: Iterable[Stamp], moment: words.Moment) -> Iterator[RenderableType]:
+    """All stations in the order of time; what has no time yet comes last."""
+    rows = sorted(stamps, key=lambda stamp: (stamp.at is None, stamp.at or ""))
+    columns = (
+        Column("when", lambda row, moment: moment.shown(row["at"]) or "-", is_whole=True),
+        Column("where", lambda row, _: row["where"], is_whole=True),
+        Column("what", lambda row, _: row["what"], style=lambda row: words.style(row["state"])),
+    )
+    shown = ({"at": s.at, "where": s.where, "what": s.what, "state": s.state} for s in rows)
+    yield table(shown, columns, moment)
+
+
+def _deliveries(api: Api, file: dict[str, Any]) -> Iterator[Stamp]:
+    """What the source told, each time that it did."""
+    events = dict.fromkeys(fact["event"] for fact in file["facts"])
+    for event in list(events)[:_MOST_FACTS]:
+        receipt = api.ask(Call("GET", f"/receipts/rcp_{segment(event.removeprefix('evt_'))}"))
+        event_id = receipt.document.get("event_id") if receipt.is_good else ""
+        if not event_id:
+            continue
+        found = api.page("/deliveries", limit=_MOST_FACTS, source=file["source"], event_id=event_id)
+        for row in found["items"]:
+            why = f": {row['reason']}" if row["reason"] else ""
+            what = f"{words.state(row['verdict'])}, event {event_id}{why}"
+            where = f"delivery {row['delivery_id']}".strip()
+            yield Stamp(row["received_at"], where, what, row["verdict"])
+
+
+def _stamps(file: dict[str, Any]) -> Iterator[Stamp]:
+    for version in file["versions"]:
+        yield from _of_version(version)
+    for message in file["messages"]:
+        yield from _of_message(message)
+
+
+def _of_version(version: dict[str, Any]) -> Iterator[Stamp]:
+    where = f"version {version['version']}"
+    about = [version["name"], words.size(version["size"]), version["media_type"]]
+    recipe = [f"recipe {version['recipe']}"] if version["recipe"] else []
+    yield Stamp(version["reported_at"], where, ", ".join([p for p in about if p] + recipe))
+    for job in version["jobs"]:
+        yield from _of_job(job)
+    for message in version["messages"]:
+        yield from _of_message(message)
+    if version["completed_at"]:
+        yield Stamp(version["completed_at"], where, "completed", "completed")
+    elif version["state"] not in {"received", "downloading", "transforming", "notifying"}:
+        why = f" at {version['step']}: {version['error']}" if version["error"] else ""
+        yield Stamp(None, where, f"{words.state(version['state'])}{why}", version["state"])
+
+
+def _of_job(job: dict[str, Any]) -> Iterator[Stamp]:
+    name = job["name"] if job["name"] == job["kind"] else f"{job['kind']} {job['name']}".strip()
+    for attempt in job["attempts"]:
+        yield _attempt(attempt, name)
+    if job["ended_at"] and not job["attempts"]:
+        why = f": {job['error']}" if job["error"] else ""
+        yield Stamp(job["ended_at"], name, f"{words.state(job['state'])}{why}", job["state"])
+    elif not job["ended_at"]:
+        yield _open(job, name, progress(job["progress"]))
+
+
+def _of_message(message: dict[str, Any]) -> Iterator[Stamp]:
+    where = f"message {message['destination']}"
+    about = f"{message['type']}, {message['id']}"
+    yield Stamp(message["ordered_at"], where, f"made: {about}")
+    for attempt in message["attempts"]:
+        yield _attempt(attempt, where)
+    reference = f", their id {message['reference']}" if message["reference"] else ""
+    if message["ended_at"]:
+        what = f"{words.state(message['state'])}{reference}"
+        yield Stamp(message["ended_at"], where, what, message["state"])
+    else:
+        yield _open(message, where, reference)
+
+
+def _attempt(attempt: dict[str, Any], where: str) -> Stamp:
+    """One try: its outcome, how long it took, what was answered."""
+    took = f" in {attempt['duration_ms']} ms" if attempt["duration_ms"] is not None else ""
+    status = f", answered {attempt['status']}" if attempt["status"] else ""
+    answer = (attempt["response_body"] or "").strip()[:_LONGEST_ANSWER]
+    told = f" {answer}" if answer else ""
+    # An answer that was a refusal is the error too, in other words.
+    why = f": {attempt['error']}" if attempt["error"] and not status else ""
+    outcome = words.OUTCOMES.get(attempt["outcome"], attempt["outcome"])
+    what = f"try {attempt['number']}: {outcome}{took}{status}{told}{why}"
+    return Stamp(attempt["at"], where, what, attempt["outcome"])
+
+
+def _open(work: dict[str, Any], where: str, more: str) -> Stamp:
+    """Work that is not at its end yet, at the time when it is due."""
+    why = f": {work['error']}" if work["error"] else ""
+    far = f" {more}" if more else ""
+    return Stamp(work["due_at"], where, f"{words.state(work['state'])}{far}{why}", work["state"])
+
+
+def _results(file: dict[str, Any], moment: words.Moment) -> Iterator[RenderableType]:
+    rows = [
+        {**artifact, "version": version["version"]}
+        for version in file["versions"]
+        for artifact in version["artifacts"]
+    ]
+    columns = (
+        text("version", "version"),
+        text("artifact", "name"),
+        Column("size", lambda row, _: words.size(row["size"]), is_number=True),
+        text("type", "media_type"),
+        text("note", "note"),
+        text("sha256", "sha256", is_whole=True),
+        text("id", "id", is_whole=True),
+    )
+    if rows:
+        yield table(rows, columns, moment)
+    for version in file["versions"]:
+        for name, why in version["missing"].items():
+            yield words.clean(f"version {version['version']} has no {name}: {why}")
+
+
+def _mends(file: dict[str, Any]) -> Iterator[RenderableType]:
+    """What can be typed now, where something needs a human."""
+    of_versions = [m for version in file["versions"] for m in version["messages"]]
+    for job in (job for version in file["versions"] for job in version["jobs"]):
+        if job["state"] == "dead":
+            yield f"try it again:  laufzettel retry {job['id']} --reason …"
+    for message in (*of_versions, *file["messages"]):
+        if message["state"] == "dead":
+            yield f"send it again: laufzettel retry {message['id']} --reason …"
+        if message["state"] in {"unclear", "held"}:
+            yield f"settle it:     laufzettel resolve {message['id']} --outcome … --reason …"
