@@ -10,13 +10,32 @@ from app.ledger.gathered import Gathered
 from app.store import deliveries, erasure, event_log, leases
 from app.store import tables as t
 
+_PAYLOADS = t.payloads.insert()
+_BODIES = t.bodies.insert()
+_VERDICT = (
+    t.receipts.update()
+    .where(t.receipts.c.event == sa.bindparam("of_event"))
+    .values(verdict=sa.bindparam("to_verdict"))
+)
+_CLOSE = (
+    t.attempts.update()
+    .where(t.attempts.c.work == sa.bindparam("of_work"))
+    .where(t.attempts.c.epoch == sa.bindparam("of_epoch"))
+    .values(
+        ended_ms=sa.bindparam("at"),
+        outcome=sa.bindparam("how"),
+        error=sa.bindparam("why"),
+        exchange=sa.bindparam("what"),
+    )
+)
+
 
 def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int]) -> None:
     """Write all that was gathered but the projections."""
     event_log.append(connection, list(zip(numbers, gathered.stored, strict=True)))
     _insert(
         connection,
-        t.payloads,
+        _PAYLOADS,
         [
             {"id": number, "received_ms": at_ms, "body": body}
             for number, body, at_ms in gathered.payloads
@@ -24,7 +43,7 @@ def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int])
     )
     _insert(
         connection,
-        t.bodies,
+        _BODIES,
         [
             {"message": body.message, "made_ms": at_ms, "salt": body.salt, "data": body.data}
             for body, at_ms in gathered.bodies
@@ -38,17 +57,15 @@ def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int])
         erasure.erase(connection, stream, before_revision=revision)
 
 
-def _insert(connection: sa.Connection, table: sa.Table, rows: list[dict[str, object]]) -> None:
+def _insert(connection: sa.Connection, insert: sa.Insert, rows: list[dict[str, object]]) -> None:
     if rows:
-        connection.execute(table.insert(), rows)
+        connection.execute(insert, rows)
 
 
 def _mark_verdicts(connection: sa.Connection, gathered: Gathered) -> None:
     if gathered.verdicts:
         connection.execute(
-            t.receipts.update()
-            .where(t.receipts.c.event == sa.bindparam("of_event"))
-            .values(verdict=sa.bindparam("to_verdict")),
+            _VERDICT,
             [{"of_event": e, "to_verdict": v} for e, v in gathered.verdicts.items()],
         )
 
@@ -56,15 +73,7 @@ def _mark_verdicts(connection: sa.Connection, gathered: Gathered) -> None:
 def _close_attempts(connection: sa.Connection, gathered: Gathered) -> None:
     if gathered.closed:
         connection.execute(
-            t.attempts.update()
-            .where(t.attempts.c.work == sa.bindparam("of_work"))
-            .where(t.attempts.c.epoch == sa.bindparam("of_epoch"))
-            .values(
-                ended_ms=sa.bindparam("at"),
-                outcome=sa.bindparam("how"),
-                error=sa.bindparam("why"),
-                exchange=sa.bindparam("what"),
-            ),
+            _CLOSE,
             [
                 {
                     "of_work": lease.id,

@@ -10,6 +10,7 @@ from app.store import projections
 from app.store import tables as t
 
 _LOAD = sa.select(t.breakers.c.state).where(t.breakers.c.scope == sa.bindparam("wanted"))
+_LOAD_ALL = sa.select(t.breakers.c.scope, t.breakers.c.state)
 _LOCK = _LOAD.with_for_update()
 
 
@@ -24,8 +25,7 @@ def load(connection: sa.Connection, scope: str, *, locked: bool = False) -> str:
 
 def load_all(connection: sa.Connection) -> Mapping[str, str]:
     """The state of every circuit, by scope."""
-    query = sa.select(t.breakers.c.scope, t.breakers.c.state)
-    return {row.scope: row.state.decode() for row in connection.execute(query)}
+    return {row.scope: row.state.decode() for row in connection.execute(_LOAD_ALL)}
 
 
 def save(connection: sa.Connection, scope: str, state: str, now_ms: int) -> None:

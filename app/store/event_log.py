@@ -28,6 +28,11 @@ class Positioned:
     recorded: Recorded
 
 
+_APPEND = t.events.insert()
+_APPEND_PARTS = t.private_parts.insert()
+_PLACE = t.positions.insert()
+
+
 def head(connection: sa.Connection) -> Head:
     """The end of the log as this connection sees it."""
     query = sa.select(t.positions.c.position, t.positions.c.hash)
@@ -40,7 +45,7 @@ def append(connection: sa.Connection, numbered: Sequence[tuple[int, Stored]]) ->
     if not numbered:
         return
     connection.execute(
-        t.events.insert(),
+        _APPEND,
         [
             {
                 "id": number,
@@ -58,7 +63,7 @@ def append(connection: sa.Connection, numbered: Sequence[tuple[int, Stored]]) ->
         if stored.parts
     ]
     if private:
-        connection.execute(t.private_parts.insert(), private)
+        connection.execute(_APPEND_PARTS, private)
 
 
 def place(connection: sa.Connection, last: Head, bodies: Sequence[tuple[int, bytes]]) -> Head:
@@ -70,7 +75,7 @@ def place(connection: sa.Connection, last: Head, bodies: Sequence[tuple[int, byt
         digest = chain.link(digest, body)
         placed.append({"position": position, "event": number, "hash": digest})
     if placed:
-        connection.execute(t.positions.insert(), placed)
+        connection.execute(_PLACE, placed)
     return Head(position, digest)
 
 

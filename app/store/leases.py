@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import sqlalchemy as sa
 
@@ -62,6 +62,22 @@ _MESSAGE = (
 )
 _LEASED = sa.select(t.leases.c.id).where(t.leases.c.id == sa.bindparam("work"))
 _INSERT = t.leases.insert()
+_OF = (
+    sa.select(*_COLUMNS)
+    .where(t.leases.c.id.in_(sa.bindparam("works", expanding=True)))
+    .with_for_update()
+)
+_STREAMS: sa.BindParameter[Any] = sa.bindparam("streams", expanding=True)
+_LOCK_OPEN = tuple(
+    sa.select(table.c.id)
+    .where(table.c.stream.in_(_STREAMS))
+    .where(states)
+    .order_by(table.c.id)
+    .with_for_update()
+    for table, states in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES))
+)
+_IN_FLIGHT = sa.select(t.leases.c.stream, t.leases.c.id).where(t.leases.c.stream.in_(_STREAMS))
+_END = t.leases.delete().where(t.leases.c.id == sa.bindparam("work"))
 
 
 def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
@@ -126,8 +142,7 @@ def recalled(connection: sa.Connection, jobs: Iterable[str]) -> frozenset[str]:
 
 def of(connection: sa.Connection, works: Iterable[str]) -> dict[str, Lease]:
     """The leases on these pieces of work, locked until the transaction ends."""
-    query = sa.select(*_COLUMNS).where(t.leases.c.id.in_(list(works))).with_for_update()
-    return {row.id: Lease(*row) for row in connection.execute(query)}
+    return {row.id: Lease(*row) for row in connection.execute(_OF, {"works": list(works)})}
 
 
 def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -138,21 +153,19 @@ def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, fr
     """
     wanted = list(streams)
     if connection.dialect.name != "sqlite":
-        for table, states in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES)):
-            rows = sa.select(table.c.id).where(table.c.stream.in_(wanted)).where(states)
-            connection.execute(rows.order_by(table.c.id).with_for_update())
-    query = sa.select(t.leases.c.stream, t.leases.c.id).where(t.leases.c.stream.in_(wanted))
+        for lock in _LOCK_OPEN:
+            connection.execute(lock, {"streams": wanted})
     found: dict[str, set[str]] = {}
-    for stream, work in connection.execute(query):
+    for stream, work in connection.execute(_IN_FLIGHT, {"streams": wanted}):
         found.setdefault(stream, set()).add(work)
     return {stream: frozenset(works) for stream, works in found.items()}
 
 
 def end(connection: sa.Connection, leases: Iterable[Lease]) -> None:
     """Give the leases up."""
-    ids = [lease.id for lease in leases]
+    ids = sorted(lease.id for lease in leases)
     if ids:
-        connection.execute(t.leases.delete().where(t.leases.c.id.in_(ids)))
+        connection.execute(_END, [{"work": each} for each in ids])
 
 
 def lapsed(connection: sa.Connection, now_ms: int, *, limit: int) -> list[Lease]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -149,11 +150,16 @@ def _artifacts(file: File) -> Iterable[Artifact]:
     return {a.id: a for made in file.made.values() for a in made}.values()
 
 
+_LOAD = sa.select(t.files.c.stream, t.files.c.body).where(
+    t.files.c.stream.in_(sa.bindparam("streams", expanding=True))
+)
+
+
 def load(connection: sa.Connection, streams: Iterable[str]) -> dict[str, File]:
     """The states of these files; a stream without events is a file of revision 0."""
     wanted = list(streams)
-    query = sa.select(t.files.c.stream, t.files.c.body).where(t.files.c.stream.in_(wanted))
-    found = {stream: decode_file(body) for stream, body in connection.execute(query)}
+    rows_found = connection.execute(_LOAD, {"streams": wanted})
+    found = {stream: decode_file(body) for stream, body in rows_found}
     return {stream: found.get(stream, File()) for stream in wanted}
 
 
@@ -200,6 +206,8 @@ def upsert(connection: sa.Connection, table: sa.Table, found: list[Row]) -> None
     connection.execute(_upsert(table, connection.dialect.name), [unique[k] for k in sorted(unique)])
 
 
+# Building one takes longer than writing a row with it.
+@cache
 def _upsert(table: sa.Table, dialect: str) -> sa.Executable:
     insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
     keys = [column.name for column in table.primary_key.columns]

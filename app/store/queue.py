@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
@@ -66,13 +67,10 @@ class Picture:
 
 def picture(connection: sa.Connection, now_ms: int) -> Picture:
     """What stands in the way of work now, everywhere."""
-    leases = sa.select(t.leases.c.scope, sa.func.count()).group_by(t.leases.c.scope)
-    waits = sa.select(t.not_before.c.scope, t.not_before.c.until_ms)
-    found = connection.execute(waits.where(t.not_before.c.until_ms > now_ms))
     return Picture(
         paused=paused(connection),
-        waits={row.scope: row.until_ms for row in found},
-        running={row[0]: row[1] for row in connection.execute(leases)},
+        waits={row[0]: row[1] for row in connection.execute(_WAITS) if row[1] > now_ms},
+        running={row[0]: row[1] for row in connection.execute(_RUNNING)},
         breakers=breakers.load_all(connection),
     )
 
@@ -113,11 +111,14 @@ def _picture_of_a_scope() -> sa.CompoundSelect[Any]:
 
 
 _PICTURE = _picture_of_a_scope()
+_WAITS = sa.select(t.not_before.c.scope, t.not_before.c.until_ms)
+_RUNNING = sa.select(t.leases.c.scope, sa.func.count()).group_by(t.leases.c.scope)
+_PAUSED = sa.select(t.controls.c.what)
 
 
 def paused(connection: sa.Connection) -> frozenset[str]:
     """The parts that operators paused: ``destination:erp``, ``all``."""
-    return frozenset(connection.execute(sa.select(t.controls.c.what)).scalars())
+    return frozenset(connection.execute(_PAUSED).scalars())
 
 
 def ask_to_wait(connection: sa.Connection, scope: str, until_ms: int, reason: str) -> None:
@@ -133,26 +134,29 @@ def due_messages(
 ) -> list[Due]:
     """Due messages of one destination, half of the slots for the oldest, half for the newest."""
     found: dict[str, Due] = {}
+    destination = slots.scope.removeprefix("destination:")
+    asked = {"destination": destination, "now_ms": now_ms, "most": (slots.free + 1) // 2}
     for descending in (False, True):
-        query = _messages(slots, now_ms, descending=descending)
+        query = _messages(slots.ordered, descending=descending)
         if paused_sources:
             query = query.where(t.messages.c.source.not_in(paused_sources))
-        for work in connection.execute(query).scalars():
+        for work in connection.execute(query, asked).scalars():
             found[work] = Due(work, "message", slots.scope)
     return list(found.values())[: slots.free]
 
 
-def _messages(slots: Slots, now_ms: int, *, descending: bool) -> sa.Select[Any]:
+@cache
+def _messages(ordered: Ordered, *, descending: bool) -> sa.Select[Any]:
     order = t.messages.c.due_ms.desc() if descending else t.messages.c.due_ms
     leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.messages.c.id)
     query = (
         sa.select(t.messages.c.id)
-        .where(t.messages.c.destination == slots.scope.removeprefix("destination:"))
-        .where(t.OPEN_MESSAGES, t.messages.c.due_ms <= now_ms, ~leased.exists())
+        .where(t.messages.c.destination == sa.bindparam("destination"))
+        .where(t.OPEN_MESSAGES, t.messages.c.due_ms <= sa.bindparam("now_ms"), ~leased.exists())
         .order_by(order)
-        .limit((slots.free + 1) // 2)
+        .limit(sa.bindparam("most"))
     )
-    return query.where(~_earlier(slots.ordered).exists()) if slots.ordered else query
+    return query.where(~_earlier(ordered).exists()) if ordered else query
 
 
 def is_next(connection: sa.Connection, message: str, ordered: Ordered) -> bool:
@@ -174,6 +178,21 @@ def _earlier(ordered: Ordered) -> sa.Select[Any]:
     )
 
 
+def _jobs() -> sa.Select[Any]:
+    leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.jobs.c.id)
+    return (
+        sa.select(t.jobs.c.id, t.jobs.c.losses)
+        .where(t.jobs.c.kind == sa.bindparam("kind"), t.jobs.c.source == sa.bindparam("source"))
+        .where(t.OPEN_JOBS, t.jobs.c.due_ms <= sa.bindparam("now_ms"), ~t.jobs.c.asked)
+        .where(~leased.exists())
+        .order_by(t.jobs.c.due_ms)
+        .limit(sa.bindparam("most"))
+    )
+
+
+_JOBS = _jobs()
+
+
 def due_jobs(
     connection: sa.Connection, kind: WorkKind, slots: Slots, now_ms: int, excluded: Excluded
 ) -> list[Due]:
@@ -183,19 +202,13 @@ def due_jobs(
     not take all that run beside it along until they count as killers too.
     """
     source = slots.scope.removeprefix("source:")
-    leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.jobs.c.id)
-    query = (
-        sa.select(t.jobs.c.id, t.jobs.c.losses)
-        .where(t.jobs.c.kind == kind, t.jobs.c.source == source)
-        .where(t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms, ~t.jobs.c.asked, ~leased.exists())
-        .order_by(t.jobs.c.due_ms)
-        .limit(slots.free + _MOST_SUSPECTS)
-    )
+    asked = {"kind": kind, "source": source, "now_ms": now_ms, "most": slots.free + _MOST_SUSPECTS}
+    query = _JOBS
     if excluded.steps and kind == "transform":
         query = query.where(t.jobs.c.name.not_in(excluded.steps))
     if excluded.recipes:
         query = query.where(t.jobs.c.recipe.not_in(excluded.recipes))
-    found = connection.execute(query).all()
+    found = connection.execute(query, asked).all()
     suspects = [row.id for row in found if row.losses]
     if suspects and not _is_suspect_busy(connection, kind, source):
         del suspects[0]
@@ -212,18 +225,27 @@ def _is_suspect_busy(connection: sa.Connection, kind: WorkKind, source: str) -> 
 
 def next_due_ms(connection: sa.Connection, scopes: Iterable[str], now_ms: int) -> int | None:
     """When the next work of these sources and destinations is due that is not due yet."""
-    ends = [connection.execute(_next(scope, now_ms)).scalar() for scope in scopes]
+    ends = [_next_due_ms(connection, scope, now_ms) for scope in scopes]
     return min((end for end in ends if end is not None), default=None)
 
 
-def _next(scope: str, now_ms: int) -> sa.Select[Any]:
+def _next_due_ms(connection: sa.Connection, scope: str, now_ms: int) -> int | None:
     part, _, name = scope.partition(":")
-    if part == "destination":
-        query = sa.select(sa.func.min(t.messages.c.due_ms)).where(t.OPEN_MESSAGES)
-        return query.where(t.messages.c.destination == name, t.messages.c.due_ms > now_ms)
-    kinds = t.jobs.c.kind.in_(("download", "transform"))
-    query = sa.select(sa.func.min(t.jobs.c.due_ms)).where(kinds, t.OPEN_JOBS)
-    return query.where(t.jobs.c.source == name, t.jobs.c.due_ms > now_ms)
+    query = _NEXT_MESSAGE if part == "destination" else _NEXT_JOB
+    found: int | None = connection.execute(query, {"name": name, "now_ms": now_ms}).scalar()
+    return found
+
+
+_NEXT_MESSAGE = (
+    sa.select(sa.func.min(t.messages.c.due_ms))
+    .where(t.OPEN_MESSAGES, t.messages.c.destination == sa.bindparam("name"))
+    .where(t.messages.c.due_ms > sa.bindparam("now_ms"))
+)
+_NEXT_JOB = (
+    sa.select(sa.func.min(t.jobs.c.due_ms))
+    .where(t.jobs.c.kind.in_(("download", "transform")), t.OPEN_JOBS)
+    .where(t.jobs.c.source == sa.bindparam("name"), t.jobs.c.due_ms > sa.bindparam("now_ms"))
+)
 
 
 def pending(connection: sa.Connection) -> Mapping[tuple[str, str], int]:

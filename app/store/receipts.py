@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -58,13 +59,14 @@ def insert(connection: sa.Connection, receipts: Iterable[Receipt]) -> frozenset[
     rows = [_row(receipt) for receipt in sorted(receipts, key=_by_event)]
     if not rows:
         return frozenset()
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    statement = (
-        dialect.insert(t.receipts)
-        .on_conflict_do_nothing(index_elements=["event"])
-        .returning(t.receipts.c.event)
-    )
-    return frozenset(connection.execute(statement, rows).scalars())
+    return frozenset(connection.execute(_insert(connection.dialect.name), rows).scalars())
+
+
+@cache
+def _insert(dialect: str) -> sa.Executable:
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    new = insert(t.receipts).on_conflict_do_nothing(index_elements=["event"])
+    return new.returning(t.receipts.c.event)
 
 
 def find(connection: sa.Connection, events: Iterable[str]) -> dict[str, Receipt]:
