@@ -19,6 +19,8 @@ from functools import cache
 from pathlib import Path
 
 POINTS = (
+    "migrate.commit.before",
+    "migrate.commit.after",
     "hooks.body_read",
     "hooks.answer.before",
     "ledger.commit.before",

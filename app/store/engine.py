@@ -25,7 +25,8 @@ Backend = Literal["sqlite", "postgresql"]
 # For those who hand a connection on and write no SQL themselves.
 Connection = sa.Connection
 
-BUSY_TIMEOUT_S = 5.0
+# A delivery that cannot be stored is answered within 5 s.
+BUSY_TIMEOUT_S = 4.0
 # From 3.7.0 to 3.51.2 two connections that checkpoint at once can corrupt a WAL database; the
 # store keeps to one that does, and `check` names the version.
 FIRST_SAFE_SQLITE = (3, 51, 3)

@@ -22,6 +22,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
 import migrations
+from app.points import point
 from app.store.engine import Store, translated
 from app.store.errors import SchemaError, StoreUnavailableError
 
@@ -99,6 +100,8 @@ def upgrade(store: Store) -> Upgrade:
         _bound(connection)
         command.upgrade(_config(connection=connection), "head")
         after = _current(connection)
+        point("migrate.commit.before")
+    point("migrate.commit.after")
     # A SQLite connection that was open before keeps the former schema in mind for a while.
     store.reading.dispose()
     return Upgrade(before, after, copy)

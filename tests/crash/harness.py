@@ -49,7 +49,7 @@ secrets = ["env:SECRET"]
 {source}
 [sources.contracts.download]
 hosts = ["{platform}"]
-retry = {{ base = "10ms", cap = "100ms" }}
+retry = {{ {attempts}base = "10ms", cap = "100ms" }}
 [recipes.all]
 sources = ["contracts"]
 transforms = {transforms}
@@ -229,6 +229,7 @@ def world(folder: Path, zygote: Zygote, **parts: str) -> Iterator[World]:
             "erp": takes.url("/hooks"),
             "transforms": CHECKSUM,
             "source": "",
+            "attempts": "",
             "destination": "",
             **parts,
         }
