@@ -118,6 +118,8 @@ def live(process: Process, source: Server) -> None:
     fields = {"file_id": "F-good", "name": "good.txt", "media_type": "text/plain"}
     again = r.version_accepted(process.base.ledger, source.url("/F-good"), **fields)
     r.submit(process.base.ledger, _now(again))
+    other = {"digest": "0" * 64, "compare": lambda _: "0" * 64, "body": b"{}"}
+    r.submit(process.base.ledger, replace(_now(again), **other))  # type: ignore[arg-type]
     r.until(lambda: all(_is_settled(process, file_id) for file_id in FILES))
 
 

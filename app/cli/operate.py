@@ -46,7 +46,12 @@ _REDELIVER = Kind(
 )
 _CANCEL = Kind("cancel", frozenset({"ready", "waiting", "running"}), frozenset({"cancelled"}))
 _DISCARD = Kind("discard", frozenset({"dead", "held", "unclear"}), frozenset({"discarded"}))
-_SETTLED = frozenset({"delivered", "discarded"})
+_ARRIVED = Kind("resolve", frozenset({"unclear", "held", "waiting"}), frozenset({"delivered"}))
+_RESOLVE = {
+    "resend": Kind("resolve", _REDELIVER.does, _REDELIVER.did),
+    "discard": Kind("resolve", _DISCARD.does, _DISCARD.did),
+    "delivered": _ARRIVED,
+}
 
 
 @ordering
@@ -103,26 +108,28 @@ def resolve(
     desk: Desk,
     ids: IdsArgument = None,
     outcome: Annotated[
-        Literal["delivered", "resend", "discard"],
-        typer.Option("--outcome", help="What became of it, or shall."),
-    ] = "resend",
+        Literal["delivered", "resend", "discard", "accept-as-new", "dismiss"] | None,
+        typer.Option("--outcome", help="Of a message; the last two of a conflict (dlv_…)."),
+    ] = None,
     destination: DestinationOption = "",
     every: AllOption = False,
     force: Annotated[
         bool, typer.Option("--force", help="Resend what a newer version has superseded.")
     ] = False,
 ) -> Fates:
-    """Settle messages of which nobody knows whether they arrived: by id, or all unclear ones."""
+    """Settle what nobody but you can: unclear and held messages, conflicts in quarantine."""
+    if outcome is None:
+        refuse("nothing says how it ends", "say it with --outcome, see: laufzettel resolve --help")
+    if outcome in {"accept-as-new", "dismiss"}:
+        return carry_out(desk, [_settled(desk, told, outcome) for told in _some(ids)])
     wanted = _filter(every, destination=destination)
-    rows = _messages(desk.api, ids, wanted and {**wanted, "state": "unclear"})
-    kind = {
-        "resend": _REDELIVER,
-        "discard": _DISCARD,
-        "delivered": Kind("", frozenset({"unclear", "held", "waiting"}), frozenset({"delivered"})),
-    }[outcome]
+    # An empty filter means all of these states, never all messages.
+    unclear = None if wanted is None else {**wanted, "state": "unclear"}
+    rows = _messages(desk.api, ids, unclear)
+    if not ids and wanted is not None:
+        rows += _messages(desk.api, None, {**wanted, "state": "held"})
     body = {"reason": desk.reason, "outcome": outcome, "force": force}
-    ready = Kind("resolve", kind.does, kind.did)
-    return carry_out(desk, [_wish("messages", row, ready, body) for row in rows])
+    return carry_out(desk, [_wish("messages", row, _RESOLVE[outcome], body) for row in rows])
 
 
 @ordering
@@ -151,6 +158,18 @@ def _discarded(desk: Desk, told: str) -> Wish:
         body = {"reason": desk.reason, "outcome": "discard"}
         call = Call("POST", f"/messages/{segment(told)}/resolve", body=body)
     return Wish(wish.item, call)
+
+
+def _settled(desk: Desk, told: str, outcome: str) -> Wish:
+    """The way out of a conflict: the other bytes become an event of their own, or nothing."""
+    path = f"/deliveries/{segment(told)}"
+    row = desk.api.get(path)
+    fate: Fate = "done already" if row["settled"] else "would be done"
+    if row["verdict"] != "conflict":
+        fate = "refused"
+    why = row["settled"] or words.state(row["verdict"])
+    item = Item(told, f"event {row['event_id']}", fate, why)
+    return Wish(item, Call("POST", f"{path}/{outcome}", body={"reason": desk.reason}))
 
 
 def _wish(path: str, row: Mapping[str, Any], kind: Kind, body: Mapping[str, Any]) -> Wish:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests import runtimes as r
-from tests.commands import document, laufzettel, started
+from tests.commands import START, document, environment, laufzettel, started
 
 
 @pytest.fixture
@@ -141,3 +144,21 @@ def test_a_second_run_and_a_taken_store_are_refused(folder: Path) -> None:
         ended = laufzettel("run", folder=folder)
         assert ended.returncode == 2
         assert "is in use by another process" in ended.stderr
+
+
+@pytest.mark.req("F5")
+def test_watching_prints_a_document_a_line_until_it_is_ended(folder: Path) -> None:
+    with started(folder):
+        watching = subprocess.Popen(
+            [sys.executable, "-c", START, "status", "--json", "--watch"],
+            cwd=folder,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout is not None
+        lines = [json.loads(watching.stdout.readline()) for _ in range(2)]
+        watching.send_signal(signal.SIGINT)
+        watching.communicate(timeout=60)
+    assert [line["ok"] for line in lines] == [True, True]
+    assert watching.returncode == 0

@@ -104,6 +104,28 @@ def test_a_held_message_is_resolved_by_hand(past: Past) -> None:
     assert wrong.status == 2
 
 
+@pytest.mark.req("A8")
+@pytest.mark.req("F2")
+def test_a_conflict_in_quarantine_is_dismissed_once(past: Past) -> None:
+    (row,) = past.json("deliveries", "--verdict", "conflict")["items"]
+    order = ("resolve", row["id"], "--outcome", "dismiss")
+    assert fates(past, *order, "--dry-run") == ["would be done"]
+    assert fates(past, *order, *WHY) == ["done"]
+    assert fates(past, *order, *WHY) == ["done already"]
+    needs = past.run("status", "--json").document["needs"]
+    assert "conflict" not in {need["what"] for need in needs}
+    (first,) = past.json("deliveries", "--verdict", "duplicate")["items"]
+    refused = past.run("resolve", first["id"], "--outcome", "dismiss", *WHY)
+    assert refused.status == 1
+    assert past.run("resolve", row["id"], *WHY).status == 2
+
+
+@pytest.mark.req("E5")
+def test_all_messages_that_are_held_are_resolved_by_one_order(past: Past) -> None:
+    assert fates(past, "resolve", "--all", "--outcome", "discard", *WHY) == ["done"]
+    assert past.json("messages", "--state", "held")["items"] == []
+
+
 @pytest.mark.req("F2")
 def test_a_delivered_message_is_sent_again_and_what_waits_is_not_doubled(past: Past) -> None:
     rows = past.json("messages", "--state", "delivered")["items"]

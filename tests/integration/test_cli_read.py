@@ -31,7 +31,12 @@ def test_status_says_what_needs_a_human_and_what_to_type(past: Past) -> None:
     assert "1 message to erp gave up" in shown.out
     assert "laufzettel retry --name erp --dry-run" in shown.out
     document = past.run("status", "--json").document
-    assert {need["what"] for need in document["needs"]} == {"dead-job", "dead-message", "held"}
+    assert {need["what"] for need in document["needs"]} == {
+        "dead-job",
+        "dead-message",
+        "held",
+        "conflict",
+    }
 
 
 @pytest.mark.req("F5")
