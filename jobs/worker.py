@@ -185,7 +185,7 @@ class Worker:
             owner=parts.owner,
             incarnation=book.incarnation,
             numbers=parts.ledger.numbers,
-            recipe_name=lambda digest: book.recipes[digest].name if digest in book.recipes else "",
+            recipe_name=parts.ledger.recipe_name,
         )
         tools = Tools(self._http, parts.blobs, parts.scratch.path, parts.clock)
         settings = _settings(parts, self._http)

@@ -122,6 +122,11 @@ class Ledger:
         """Numbers for rows, for an operational write in its own transaction."""
         return self._writer.numbers.take(connection, count)
 
+    def recipe_name(self, connection: sa.Connection, digest: str) -> str:
+        """The name of a recipe that may have been defined by another process; "" for none."""
+        self.book.learn(connection, [digest])
+        return self.book.recipes[digest].name if digest else ""
+
     def operate(self, operation: Callable[[sa.Connection, int], T]) -> T:
         """Run an operational write in the next transaction and wait for it.
 

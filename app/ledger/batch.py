@@ -126,6 +126,8 @@ class Batch:
         if streams:
             self._files = projections.load(self._connection, streams)
             self._before = dict(self._files)
+            versions = (v for file in self._files.values() for v in file.versions.values())
+            self._setting.book.learn(self._connection, (v.recipe for v in versions))
             known = [s for s in streams if self._files[s].revision]
             self._flying = leases.in_flight(self._connection, known) if known else {}
         works = [_work(r) for r in requests if isinstance(r, Finish)]
@@ -267,6 +269,7 @@ class Batch:
             case Resumed(what=what) if not self._is_paused(what):
                 return Refusal("nothing-to-do", f"{what} is not paused")
             case RecipeDefined(digest=digest) if self._is_pinned(digest):
+                self._setting.book.learn(self._connection, [digest])
                 return Recorded()
             case Paused():
                 row = projections.control_row(event, control.cause)

@@ -60,7 +60,7 @@ class Claims:
     owner: str
     incarnation: int
     numbers: Callable[[Connection, int], list[int]]
-    recipe_name: Callable[[str], str]
+    recipe_name: Callable[[Connection, str], str]
 
     def take(self, connection: Connection, now_ms: int, work: str, kind: WorkKind) -> Claim | None:
         """Claim this piece of work; ``None`` if it is not to be done here and now."""
@@ -89,7 +89,7 @@ class Claims:
         picture = queue.picture_of(connection, lease.scope, now_ms)
         parts = {f"source:{claim.file.source}"}
         if isinstance(claim, ClaimedJob):
-            parts.add(f"recipe:{self.recipe_name(claim.job.recipe)}")
+            parts.add(f"recipe:{self.recipe_name(connection, claim.job.recipe)}")
         if not picture.paused.isdisjoint(parts) or self.gate.free(picture, lease.scope, now_ms) < 0:
             return False
         ordered = self.gate.terms(lease.scope).ordered
