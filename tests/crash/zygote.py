@@ -26,6 +26,7 @@ MODULES = (
     "sqlalchemy.dialects.sqlite",
     "structlog.dev",
 )
+RUNNING: set[int] = set()
 
 
 def main() -> None:
@@ -37,6 +38,8 @@ def main() -> None:
         order = json.loads(line)
         answer = start(order) if "argv" in order else poll(order["pid"])
         say(json.dumps(answer))
+    for pid in RUNNING:  # who gave the orders is gone: nothing of its test may stay behind
+        os.kill(pid, signal.SIGKILL)
 
 
 def say(line: str) -> None:
@@ -50,12 +53,15 @@ def start(order: dict[str, Any]) -> int:
     pid = os.fork()
     if pid == 0:
         become(order)
+    RUNNING.add(pid)
     return pid
 
 
 def poll(pid: int) -> int | None:
     """The exit status of a child, negative for a signal; ``None`` while it runs."""
     found, status = os.waitpid(pid, os.WNOHANG)
+    if found:
+        RUNNING.discard(pid)
     return os.waitstatus_to_exitcode(status) if found else None
 
 
