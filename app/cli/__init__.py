@@ -13,6 +13,7 @@ from app.cli import (
     read,
     receive,
     reprocess,
+    secrets,
     send,
     serve,
     setup,
@@ -67,6 +68,7 @@ app.command()(places.ping)
 app.command()(upkeep.migrate)
 app.command(epilog=FOUR)(upkeep.replay)
 app.command()(upkeep.verify)
+app.command()(secrets.secrets)
 app.add_typer(tokens.app, name="tokens")
 
 

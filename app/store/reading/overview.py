@@ -111,13 +111,24 @@ def source_numbers(connection: sa.Connection, source: str, since_ms: int) -> Sou
 
 
 def key_uses(connection: sa.Connection, source: str) -> dict[str, int]:
-    """When each secret of a source, by its id, last proved a first delivery."""
-    query = (
-        sa.select(t.receipts.c.key_id, sa.func.max(t.receipts.c.accepted_ms))
-        .where(t.receipts.c.source == source)
-        .group_by(t.receipts.c.key_id)
-    )
-    return {row[0]: row[1] for row in connection.execute(query)}
+    """When each secret of a source, by its id, last proved a delivery: a first one or a repeat."""
+    found: dict[str, int] = {}
+    for table, at in (
+        (t.receipts, t.receipts.c.accepted_ms),
+        (t.deliveries, t.deliveries.c.received_ms),
+    ):
+        last = sa.select(table.c.key_id, sa.func.max(at)).where(
+            table.c.source == source, table.c.key_id != ""
+        )
+        for key_id, at_ms in connection.execute(last.group_by(table.c.key_id)):
+            found[key_id] = max(found.get(key_id, 0), at_ms)
+    return found
+
+
+def last_attempt(connection: sa.Connection, scope: str) -> int | None:
+    """When work of this scope was last begun."""
+    query = sa.select(t.attempts.c.started_ms).where(t.attempts.c.scope == scope)
+    return connection.execute(query.order_by(t.attempts.c.id.desc()).limit(1)).scalar()
 
 
 def destination_numbers(

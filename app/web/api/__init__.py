@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from litestar import Router
 
-from app.web.api import arrivals, artifacts, dead, files, log, overview, parts, ping, tokens, work
+from app.web.api import (
+    arrivals,
+    artifacts,
+    dead,
+    files,
+    log,
+    overview,
+    parts,
+    ping,
+    secrets,
+    tokens,
+    work,
+)
 from app.web.api.office import DEPENDENCIES
 
 PATH = "/api/v1"
-_MODULES = (arrivals, artifacts, dead, files, log, overview, parts, ping, tokens, work)
+_MODULES = (arrivals, artifacts, dead, files, log, overview, parts, ping, secrets, tokens, work)
 
 
 def create_api() -> Router:

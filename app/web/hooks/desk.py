@@ -70,13 +70,22 @@ class Desk:
         except (StoreUnavailableError, TimeoutError):
             return self._failed(arrival.source, "unavailable", _STORE_WAIT_S)
 
-    def refuse(self, source: Source, reason: str, verdict: Verdict = "rejected") -> None:
-        """Count a delivery that was turned away; the reason is in words and holds no value."""
+    def refuse(
+        self, source: Source, reason: str, verdict: Verdict = "rejected", *, key_id: str = ""
+    ) -> None:
+        """Count a delivery that was turned away; the reason is in words and holds no value.
+
+        ``key_id`` is of the secret that proved it before its content was refused.
+        """
         log.info(_LINES[verdict], source=source.name, reason=reason)
-        received_ms = int(self._parts.clock.now().timestamp() * 1000)
-        self.refusals.add(
-            Delivery(source=source.name, verdict=verdict, received_ms=received_ms, reason=reason)
+        refused = Delivery(
+            source=source.name,
+            verdict=verdict,
+            received_ms=int(self._parts.clock.now().timestamp() * 1000),
+            reason=reason,
+            key_id=key_id,
         )
+        self.refusals.add(refused)
 
     def _failed(
         self, source: Source, kind: Literal["busy", "unavailable"], retry_after_s: int
@@ -97,7 +106,7 @@ class Desk:
             case ContractBreach() as breach:
                 return await self._breach(arrival, breach)
             case InvalidJson(reason=reason):
-                self.refuse(source, reason)
+                self.refuse(source, reason, key_id=arrival.key_id)
                 return answers.problem(Problem(400, "invalid-json", reason))
             case Handshake() as asked:
                 return self._handshake(source, asked)
@@ -124,7 +133,7 @@ class Desk:
                 accept = entries.only_known(arrival, event_id, body)
                 (told,) = await self._stored(arrival, [accept])
                 return answers.single(told, arrival.source.ready.profile.answer)
-        self.refuse(arrival.source, f"{breach.field} {breach.reason}")
+        self.refuse(arrival.source, f"{breach.field} {breach.reason}", key_id=arrival.key_id)
         detail = f"{breach.field} {breach.reason}"
         return answers.problem(Problem(422, "event-contract", detail, {"field": breach.field}))
 
@@ -140,7 +149,7 @@ class Desk:
             rejected = [r for r in rejected if r not in again]
         for entry in rejected:
             reason = f"entry {entry.index}: {entry.breach.field} {entry.breach.reason}"
-            self.refuse(arrival.source, reason)
+            self.refuse(arrival.source, reason, key_id=arrival.key_id)
         told = await self._stored(arrival, accepts) if accepts else []
         return answers.batch(told, rejected, arrival.source.ready.profile.answer)
 
