@@ -43,7 +43,8 @@ class Sequencing:
         """Stop, and give the lead up."""
         self._is_open = False
         self._changed.set()
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
 
     def _work(self) -> None:
         while self._is_open:

@@ -258,13 +258,16 @@ def bucket_or_skip(folder: Path) -> Iterator[Bucket]:
 
 
 class Killer:
-    """Kills members of the crews at random moments, until it is told to end."""
+    """Kills ``most`` members of the crews at random moments, or until it is told to end."""
 
-    def __init__(self, crews: list[Crew], dice: random.Random, *, every_s: float) -> None:
+    def __init__(
+        self, crews: list[Crew], dice: random.Random, *, every_s: float, most: int
+    ) -> None:
         self.killed = 0
         self._crews = crews
         self._dice = dice
         self._every_s = every_s
+        self._most = most
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._work, daemon=True)
 
@@ -277,7 +280,9 @@ class Killer:
         self._thread.join()
 
     def _work(self) -> None:
-        while not self._ended.wait(self._every_s * self._dice.uniform(0.5, 1.5)):
+        while self.killed < self._most:
+            if self._ended.wait(self._every_s * self._dice.uniform(0.5, 1.5)):
+                return
             members = [pid for crew in self._crews for pid in crew.members]
             if members:
                 with suppress(OSError):
