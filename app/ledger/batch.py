@@ -172,15 +172,16 @@ class Batch:
             self._append(accept.control, self._caused(accept), f"source:{accept.source}")
         if accept.command is None:
             return Accepted(receipt)
-        recorded = self._decide(replace(accept.command, cause=self._caused(accept)))
-        receipt = replace(receipt, verdict=_verdict(recorded))
-        self._receipts[accept.event] = receipt
-        if receipt.verdict != "accepted":
-            self._gathered.verdicts[accept.event] = receipt.verdict
+        recorded = self._decide(_because(accept.command, self._caused(accept)))
+        if (verdict := _verdict(recorded)) != "accepted":
+            receipt = replace(receipt, verdict=verdict)
+            self._receipts[accept.event] = receipt
+            self._gathered.verdicts[accept.event] = verdict
         return Accepted(receipt)
 
     def _caused(self, accept: Accept) -> Cause:
-        return replace(accept.cause, id=self._receipts[accept.event].name)
+        name = self._receipts[accept.event].name
+        return accept.cause if accept.cause.id == name else replace(accept.cause, id=name)
 
     def _known(self, accept: Accept, receipt: Receipt) -> Answer:
         if accept.compare(receipt.rule) != receipt.comparison:
@@ -342,6 +343,10 @@ class Batch:
         """The events' numbers and bodies, in order: what the chain is made over."""
         bodies = [stored.body for stored in self._gathered.stored]
         return list(zip(self._numbers, bodies, strict=True))
+
+
+def _because(command: AnyFileCommand, cause: Cause) -> AnyFileCommand:
+    return command if command.cause == cause else replace(command, cause=cause)
 
 
 def _work(finish: Finish) -> str:

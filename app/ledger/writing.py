@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from app.ledger.gathered import Gathered
-from app.store import deliveries, erasure, event_log, leases
+from app.store import deliveries, erasure, event_log, leases, rows
 from app.store import tables as t
 
 _PAYLOADS = t.payloads.insert()
@@ -33,7 +33,7 @@ _CLOSE = (
 def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int]) -> None:
     """Write all that was gathered but the projections."""
     event_log.append(connection, list(zip(numbers, gathered.stored, strict=True)))
-    _insert(
+    rows.write(
         connection,
         _PAYLOADS,
         [
@@ -41,7 +41,7 @@ def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int])
             for number, body, at_ms in gathered.payloads
         ],
     )
-    _insert(
+    rows.write(
         connection,
         _BODIES,
         [
@@ -57,32 +57,21 @@ def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int])
         erasure.erase(connection, stream, before_revision=revision)
 
 
-def _insert(connection: sa.Connection, insert: sa.Insert, rows: list[dict[str, object]]) -> None:
-    if rows:
-        connection.execute(insert, rows)
-
-
 def _mark_verdicts(connection: sa.Connection, gathered: Gathered) -> None:
-    if gathered.verdicts:
-        connection.execute(
-            _VERDICT,
-            [{"of_event": e, "to_verdict": v} for e, v in gathered.verdicts.items()],
-        )
+    verdicts = [{"of_event": e, "to_verdict": v} for e, v in gathered.verdicts.items()]
+    rows.write(connection, _VERDICT, verdicts)
 
 
 def _close_attempts(connection: sa.Connection, gathered: Gathered) -> None:
-    if gathered.closed:
-        connection.execute(
-            _CLOSE,
-            [
-                {
-                    "of_work": lease.id,
-                    "of_epoch": lease.epoch,
-                    "at": gathered.now_ms,
-                    "how": finish.outcome,
-                    "why": finish.error,
-                    "what": finish.exchange,
-                }
-                for lease, finish in gathered.closed
-            ],
-        )
+    closed = [
+        {
+            "of_work": lease.id,
+            "of_epoch": lease.epoch,
+            "at": gathered.now_ms,
+            "how": finish.outcome,
+            "why": finish.error,
+            "what": finish.exchange,
+        }
+        for lease, finish in gathered.closed
+    ]
+    rows.write(connection, _CLOSE, closed)

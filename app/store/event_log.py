@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store import tables as t
 from app.store.codec import Recorded, Stored, decode_event
 from domain import chain
@@ -42,9 +43,8 @@ def head(connection: sa.Connection) -> Head:
 
 def append(connection: sa.Connection, numbered: Sequence[tuple[int, Stored]]) -> None:
     """Append events under these ids, in this order, with their private parts."""
-    if not numbered:
-        return
-    connection.execute(
+    rows.write(
+        connection,
         _APPEND,
         [
             {
@@ -62,8 +62,7 @@ def append(connection: sa.Connection, numbered: Sequence[tuple[int, Stored]]) ->
         for number, stored in numbered
         if stored.parts
     ]
-    if private:
-        connection.execute(_APPEND_PARTS, private)
+    rows.write(connection, _APPEND_PARTS, private)
 
 
 def place(connection: sa.Connection, last: Head, bodies: Sequence[tuple[int, bytes]]) -> Head:
@@ -74,8 +73,7 @@ def place(connection: sa.Connection, last: Head, bodies: Sequence[tuple[int, byt
         position += 1
         digest = chain.link(digest, body)
         placed.append({"position": position, "event": number, "hash": digest})
-    if placed:
-        connection.execute(_PLACE, placed)
+    rows.write(connection, _PLACE, placed)
     return Head(position, digest)
 
 

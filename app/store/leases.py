@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store import tables as t
 
 WorkKind = Literal["download", "transform", "message"]
@@ -164,8 +165,7 @@ def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, fr
 def end(connection: sa.Connection, leases: Iterable[Lease]) -> None:
     """Give the leases up."""
     ids = sorted(lease.id for lease in leases)
-    if ids:
-        connection.execute(_END, [{"work": each} for each in ids])
+    rows.write(connection, _END, [{"work": each} for each in ids])
 
 
 def lapsed(connection: sa.Connection, now_ms: int, *, limit: int) -> list[Lease]:

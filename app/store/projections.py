@@ -15,6 +15,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from app.store import rows as row_by_row
 from app.store import tables as t
 from app.store.codec import decode_file, encode_file
 from domain.commands import Cause
@@ -203,12 +204,13 @@ def upsert(connection: sa.Connection, table: sa.Table, found: list[Row]) -> None
         return
     key = next(iter(table.primary_key.columns)).name
     unique = {row[key]: row for row in found}
-    connection.execute(_upsert(table, connection.dialect.name), [unique[k] for k in sorted(unique)])
+    statement = _upsert(table, connection.dialect.name)
+    row_by_row.write(connection, statement, [unique[k] for k in sorted(unique)])
 
 
 # Building one takes longer than writing a row with it.
 @cache
-def _upsert(table: sa.Table, dialect: str) -> sa.Executable:
+def _upsert(table: sa.Table, dialect: str) -> sa.Insert:
     insert = sqlite.insert(table) if dialect == "sqlite" else postgresql.insert(table)
     keys = [column.name for column in table.primary_key.columns]
     news = {c.name: insert.excluded[c.name] for c in table.columns if c.name not in keys}

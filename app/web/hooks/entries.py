@@ -11,6 +11,7 @@ from typing import Any
 
 from app.config import Source
 from app.ledger.requests import Accept
+from app.store.receipts import receipt_name
 from domain import canonical, commands, comparison, masking, strict_json
 from domain.commands import AnyFileCommand, Cause
 from domain.ids import derive
@@ -76,7 +77,8 @@ def _accept(arrival: Arrival, told: SourceEvent, body: bytes, compare: partial[s
     source = arrival.source
     event = arrival.event(told.event_id)
     stream = derive(arrival.key, "fil", arrival.identity, told.file_id) if told.file_id else ""
-    command = _command(arrival, told, event, stream)
+    cause = Cause("delivery", receipt_name(event), trace=arrival.trace)
+    command = _command(arrival, told, cause, (event, stream))
     return Accept(
         source=source.name,
         event=event,
@@ -92,7 +94,7 @@ def _accept(arrival: Arrival, told: SourceEvent, body: bytes, compare: partial[s
         body=kept(source, body),
         command=command,
         control=None if command else _notice(arrival, told, event),
-        cause=Cause("delivery", trace=arrival.trace),
+        cause=cause,
         retries_failed=source.repeat_of_failed == "retry",
         verdict="ignored" if told.action == "ignore" else "accepted",
     )
@@ -122,12 +124,15 @@ def kept(source: Source, body: bytes) -> bytes | None:
     return canonical.encode(masking.masked(value, source.private_fields))
 
 
-def _command(arrival: Arrival, told: SourceEvent, event: str, stream: str) -> AnyFileCommand | None:
+def _command(
+    arrival: Arrival, told: SourceEvent, cause: Cause, ids: tuple[str, str]
+) -> AnyFileCommand | None:
+    event, stream = ids
     if not told.file_id or told.action in {"lifecycle", "changed"}:
         return None
     shared: dict[str, Any] = {
         "stream": stream,
-        "cause": Cause("delivery"),
+        "cause": cause,
         "source": arrival.source.name,
         "event": event,
         "event_id": told.event_id,
