@@ -5,9 +5,11 @@ from __future__ import annotations
 import fnmatch
 import hashlib
 import json
+import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 # Names that editors, browsers and sync clients give to files which are not finished or not meant
@@ -23,11 +25,13 @@ TEMPORARY_NAMES = (
     "Thumbs.db",
     "desktop.ini",
 )
+_TEMPORARY = re.compile("|".join(fnmatch.translate(name) for name in TEMPORARY_NAMES))
 
 Parameter = str | int | bool | tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+# No slots in these two, for the sake of their digests, which each decision asks for.
+@dataclass(frozen=True)
 class Step:
     """One transformation of a recipe.
 
@@ -42,13 +46,13 @@ class Step:
     required: bool = True
     parameters: tuple[tuple[str, Parameter], ...] = ()
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """What decides the result, hashed: the name and ``required`` are not part of it."""
         return _digest([self.use, self.release, self.parameters])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Recipe:
     """What is done with the versions that match, and who is told.
 
@@ -87,7 +91,7 @@ class Recipe:
         }
         return _canonical(form)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """The SHA-256 of the canonical form, in hex."""
         return hashlib.sha256(self.canonical).hexdigest()
@@ -137,7 +141,7 @@ def _matches(recipe: Recipe, candidate: Candidate) -> bool:
 
 def _takes_name(pattern: str, name: str) -> bool:
     pattern = unicodedata.normalize("NFC", pattern)
-    if any(fnmatch.fnmatchcase(name, temporary) for temporary in TEMPORARY_NAMES):
+    if _TEMPORARY.match(name):
         return pattern in TEMPORARY_NAMES
     return not pattern or fnmatch.fnmatchcase(name.lower(), pattern.lower())
 
