@@ -21,7 +21,7 @@ from app.web.hooks import answers, entries
 from app.web.hooks.answers import Answer, Told
 from app.web.hooks.entries import Arrival
 from app.web.hooks.refusals import Refusals
-from app.web.hooks.storing import settled
+from app.web.hooks.storing import Bell, settled
 from app.web.problems import Problem
 from domain import profiles, schemes
 from domain.profiles import ContractBreach, Handshake, Mapped, Rejected
@@ -60,6 +60,7 @@ class Desk:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self.refusals = Refusals(parts.ledger)
+        self._bell = Bell()
 
     async def take(self, arrival: Arrival) -> Answer:
         """Read and store; ``failed`` answers say that it is not known to be stored."""
@@ -171,7 +172,7 @@ class Desk:
     async def _stored(self, arrival: Arrival, accepts: Sequence[Accept]) -> list[Told]:
         """Submit and wait for the commit; raises ``TimeoutError`` when the source's time is up."""
         future = self._parts.ledger.submit(*accepts)
-        if not await settled(future, timeout_s=self._left_s(arrival)):
+        if not await settled(future, self._bell, timeout_s=self._left_s(arrival)):
             raise TimeoutError
         outcomes = future.result()
         told = [Told(a.event_id, _outcome(o)) for a, o in zip(accepts, outcomes, strict=True)]
