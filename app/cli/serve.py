@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import threading
@@ -24,6 +25,7 @@ if TYPE_CHECKING:  # --help needs none of it
     from app.compose import Process
     from app.config import Config
 
+_MADE_BEFORE_A_SEARCH = 20_000
 _EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where a command finds it
 
 
@@ -74,6 +76,17 @@ def _start(process: Process) -> None:
         process.start()
     except (ServerError, StoreError) as error:
         refuse(str(error), "free the address, or mend the store, and start again", status=FAILED)
+    _spare_the_collector()
+
+
+def _spare_the_collector() -> None:
+    """What was made until now stays: the search for dead cycles need not look at it ever again.
+
+    Nearly all that a delivery makes dies without that search, which took 6 % of the writer's time.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_MADE_BEFORE_A_SEARCH)
 
 
 @contextmanager
