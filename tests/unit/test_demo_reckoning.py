@@ -85,6 +85,7 @@ def arrival(**changed: Any) -> dict[str, Any]:
         "file_id": "F-1",
         "version": "1",
         "message_id": "msg_1",
+        "body_sha256": "aa",
         "reason": "",
         "artifacts": ["original"],
         "artifact_ids": ["art_1"],
@@ -114,6 +115,7 @@ def test_one_message_and_its_repeat_are_as_it_should_be(tmp_path: Path) -> None:
         ([], "lost: F-1"),
         ([arrival(verdict="failed")], "lost: F-1"),
         ([arrival(), arrival(message_id="msg_2", verdict="old")], "told twice: F-1"),
+        ([arrival(), arrival(verdict="repeat", body_sha256="bb")], "sent again with other bytes"),
         (
             [arrival(), arrival(type=FAILED, verdict="new", artifact_ids=["art_2"])],
             "made twice: F-1 1 original",

@@ -118,6 +118,12 @@ def _refused(erp: list[Entry]) -> Iterable[str]:
     for entry in erp:
         if entry["verdict"] == "refused":
             yield f"refused by the receiver: {entry['message_id']}: {entry['reason']}"
+    bodies: dict[str, str] = {}
+    for entry in erp:
+        if entry["verdict"] in {"new", "old", "repeat"}:
+            first = bodies.setdefault(entry["message_id"], entry["body_sha256"])
+            if first != entry["body_sha256"]:
+                yield f"sent again with other bytes: {entry['message_id']}"
 
 
 def _damaged(stored: list[Path]) -> Iterable[str]:
