@@ -123,7 +123,7 @@ def _greet(process: Process, config: Config) -> None:
     for destination in config.destinations:
         _say(f"tells      {destination.name}")
     url = _reachable(process.web.url)
-    _say(f"listens    {url}  (API: {url}/schema/openapi.json)")
+    _say(f"console    {url}/console  (API: {url}/schema/openapi.json)")
     if code := process.web.sign_in_code:
         _say(f"sign in    with the code {code}, once, within 15 minutes; nobody has a token yet")
         _say("           or make one: laufzettel tokens create NAME --role admin")

@@ -27,6 +27,10 @@ class TokenRow:
     revoked_ms: int | None = None
     used_ms: int | None = None
 
+    def is_open(self, now_ms: int) -> bool:
+        """Whether it opens anything: neither revoked nor run out."""
+        return self.revoked_ms is None and self.expires_ms > now_ms
+
 
 def insert(connection: sa.Connection, token: TokenRow) -> None:
     """Let a token in."""
@@ -37,6 +41,12 @@ def insert(connection: sa.Connection, token: TokenRow) -> None:
 def of_hash(connection: sa.Connection, digest: str) -> TokenRow | None:
     """The token of this hash; whether it still opens anything is for the caller to judge."""
     row = connection.execute(sa.select(t.tokens).where(t.tokens.c.hash == digest)).first()
+    return None if row is None else _token(row)
+
+
+def of_id(connection: sa.Connection, token: str) -> TokenRow | None:
+    """The token of this id; whether it still opens anything is for the caller to judge."""
+    row = connection.execute(sa.select(t.tokens).where(t.tokens.c.id == token)).first()
     return None if row is None else _token(row)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 LOG_NAMES = {
     "api.request.broken": "A request failed by a defect and was answered with 500.",
     "broker.unavailable": "The broker did not take a wake-up; the poll stands behind it.",
+    "console.comparison.broken": "Comparing the rows with the log failed by a defect.",
     "delivery.accepted": "A first delivery was stored (told in debug only).",
     "delivery.conflict": "Other bytes came under a known event id; they are in quarantine.",
     "delivery.duplicate": "A known event came again and got its receipt.",

@@ -21,6 +21,8 @@ from app.web.access import Access, SignIn, digest_of
 from app.web.api import create_api
 from app.web.api.office import Office, Pinged
 from app.web.auth import Doorkeeper
+from app.web.console import create_console
+from app.web.console.comparison import Comparison
 from app.web.front import Web
 from app.web.health import Vitals
 from app.web.hooks import Hooks, Parts
@@ -84,11 +86,14 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
         {
             "office": office,
             "doorkeeper": Doorkeeper(store, ledger, clock, local),
+            "comparison": Comparison(store, stopping),
             "vitals": Vitals(store, ledger, outside.metrics, stopping),
         },
         deep_copy=False,
     )
-    rest = create_rest([*health.HANDLERS, create_api()], state, version=_version())
+    rest = create_rest(
+        [*health.HANDLERS, create_api(), create_console()], state, version=_version()
+    )
     return Web(hooks, rest, stopping, sign_in_code=sign_in.code if sign_in else "")
 
 

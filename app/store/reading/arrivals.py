@@ -86,6 +86,18 @@ def delivery(connection: sa.Connection, number: int) -> Arrived | None:
     return None if row is None else _first(row)
 
 
+def about(connection: sa.Connection, stream: str, *, limit: int) -> list[Arrived]:
+    """The deliveries that told something of a file, the first first."""
+    firsts = sa.select(t.receipts).where(t.receipts.c.stream == stream)
+    found = [
+        _first(row) for row in connection.execute(firsts.order_by(t.receipts.c.id).limit(limit))
+    ]
+    told_again = t.deliveries.c.event.in_([arrived.event for arrived in found])
+    later = sa.select(t.deliveries).where(told_again).order_by(t.deliveries.c.id).limit(limit)
+    found += [_later(row) for row in connection.execute(later)]
+    return sorted(found, key=lambda arrived: arrived.number)[:limit]
+
+
 def payload(connection: sa.Connection, number: int) -> bytes | None:
     """A stored body; ``None`` where none was kept or it was removed."""
     query = sa.select(t.payloads.c.body).where(t.payloads.c.id == number)

@@ -58,12 +58,16 @@ def after(
     connection: sa.Connection, position: int, wanted: LogFilter, *, limit: int
 ) -> list[Positioned]:
     """The events behind a position, in order."""
-    query = _events().where(t.positions.c.position > position)
-    for column, value in ((t.events.c.stream, wanted.stream), (t.events.c.type, wanted.type)):
-        query = query.where(column == value) if value else query
-    if wanted.sources is not None:
-        query = query.where(t.events.c.stream.in_(_streams_of(wanted.sources)))
+    query = _narrowed(_events().where(t.positions.c.position > position), wanted)
     return _read(connection, query.order_by(t.positions.c.position).limit(limit))
+
+
+def before(
+    connection: sa.Connection, position: int, wanted: LogFilter, *, limit: int
+) -> list[Positioned]:
+    """The events before a position, the last first."""
+    query = _narrowed(_events().where(t.positions.c.position < position), wanted)
+    return _read(connection, query.order_by(t.positions.c.position.desc()).limit(limit))
 
 
 def orders(
@@ -83,6 +87,21 @@ def orders(
         if _is_order_of(item.recorded, wanted.operator):
             found.append(item)
     return found
+
+
+def position_at(connection: sa.Connection, at_ms: int) -> int:
+    """The last position that was recorded by a time, to within what clocks of writers differ."""
+    low, high = 0, last_position(connection)
+    while low < high:
+        middle = (low + high + 1) // 2
+        query = _events().where(t.positions.c.position >= middle)
+        query = query.order_by(t.positions.c.position).limit(1)
+        found = _read(connection, query)
+        if found and found[0].recorded.event.at_ms > at_ms:
+            high = middle - 1
+        else:
+            low = middle
+    return low
 
 
 def last_position(connection: sa.Connection) -> int:
@@ -131,6 +150,14 @@ def _is_order_of(recorded: Recorded, operator: str) -> bool:
 def _bodies(connection: sa.Connection, messages: list[str]) -> dict[str, bytes]:
     query = sa.select(t.bodies.c.message, t.bodies.c.data).where(t.bodies.c.message.in_(messages))
     return {row.message: bytes(row.data) for row in connection.execute(query) if row.data}
+
+
+def _narrowed(query: sa.Select[Any], wanted: LogFilter) -> sa.Select[Any]:
+    for column, value in ((t.events.c.stream, wanted.stream), (t.events.c.type, wanted.type)):
+        query = query.where(column == value) if value else query
+    if wanted.sources is not None:
+        query = query.where(t.events.c.stream.in_(_streams_of(wanted.sources)))
+    return query
 
 
 def _events() -> sa.Select[Any]:

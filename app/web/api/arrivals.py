@@ -176,7 +176,7 @@ def delivery_list(
     wanted = ArrivalFilter(source=source, verdict=verdict, event_id=event_id, sources=who.sources)
     with office.store.read() as connection:
         return paged(
-            limit, cursor, lambda ask: arrivals.deliveries(connection, wanted, ask), _delivery
+            limit, cursor, lambda ask: arrivals.deliveries(connection, wanted, ask), delivery_out
         )
 
 
@@ -192,7 +192,7 @@ def delivery_one(
 ) -> DeliveryOut:
     """A delivery and its body: masked, or in full for an admin who asks so, which is recorded."""
     found, body = _visible(office, who, delivery)
-    shown = _delivery(found)
+    shown = delivery_out(found)
     if body is None:
         return shown
     if full and who.role == "admin":
@@ -370,7 +370,8 @@ def _state(told: Told, version: Version | None) -> str:
     return _STATES[version.phase] if version else "processed"
 
 
-def _delivery(found: Arrived) -> DeliveryOut:
+def delivery_out(found: Arrived) -> DeliveryOut:
+    """A delivery as it is shown, without its body."""
     return DeliveryOut(
         id=f"{_MARK}{found.number}",
         source=found.source,

@@ -29,6 +29,7 @@ _TAGS = ["parts"]
 _LATELY_MS = 3_600_000
 
 Kind = Literal["sources", "recipes", "steps", "destinations"]
+_Verb = Literal["pause", "resume"]
 _KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
@@ -130,7 +131,7 @@ def step_list(office: Here) -> Listing[StepOut]:
     return Listing([StepOut(n, r, paused.get(f"step:{n}")) for n, r in found.items()])
 
 
-def _switch(kind: Kind, verb: Literal["pause", "resume"]) -> Any:
+def _switch(kind: Kind, verb: _Verb) -> Any:
     """The handler that pauses or resumes parts of one kind."""
     is_pause = verb == "pause"
     summary = "Start no more of its work" if is_pause else "Start its work again"
@@ -311,6 +312,9 @@ class _Standing:
         return at(found[0]) if found else None
 
 
+SWITCHES: Mapping[tuple[str, str], Any] = {
+    (kind, verb): _switch(kind, verb) for kind in _KINDS for verb in get_args(_Verb)
+}
 HANDLERS: list[Any] = [
     source_list,
     destination_list,
@@ -318,6 +322,5 @@ HANDLERS: list[Any] = [
     step_list,
     all_pause,
     all_resume,
-    *(_switch(kind, "pause") for kind in _KINDS),
-    *(_switch(kind, "resume") for kind in _KINDS),
+    *SWITCHES.values(),
 ]
