@@ -250,6 +250,18 @@ class EraseFile(FileCommand):
     """Remove the file's content, names and message bodies."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpireContent(FileCommand):
+    """Forget what ended up to these moments; ``None`` forgets nothing of the kind.
+
+    Artifacts of a file that is deleted at its source, of all others, and the bytes of messages.
+    """
+
+    deleted_before_ms: int | None = None
+    artifacts_before_ms: int | None = None
+    messages_before_ms: int | None = None
+
+
 AnyFileCommand = (
     ReportVersion
     | ReportDeletion
@@ -266,4 +278,5 @@ AnyFileCommand = (
     | HoldFile
     | ReleaseFile
     | EraseFile
+    | ExpireContent
 )

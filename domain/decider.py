@@ -25,6 +25,7 @@ from domain.operators import (
     cancel_job,
     discard_job,
     erase_file,
+    expire_content,
     hold_file,
     release_file,
     reprocess,
@@ -49,6 +50,7 @@ DECIDERS: dict[type, Callable[[Draft, Any], Refusal | None]] = {
     c.HoldFile: hold_file,
     c.ReleaseFile: release_file,
     c.EraseFile: erase_file,
+    c.ExpireContent: expire_content,
 }
 
 
@@ -68,7 +70,7 @@ def decide(file: File, command: AnyFileCommand, context: Context) -> Decision | 
 
 def recallable(file: File, command: AnyFileCommand) -> frozenset[str]:
     """The open jobs and messages that the command may call back, if no lease is on them."""
-    if isinstance(command, (c.ReportIgnored, c.HoldFile, c.ReleaseFile)):
+    if isinstance(command, (c.ReportIgnored, c.HoldFile, c.ReleaseFile, c.ExpireContent)):
         return frozenset()
     jobs = {job.id for job in file.jobs.values() if job.is_open}
     return frozenset(jobs | {m.id for m in file.messages.values() if m.is_open})

@@ -348,6 +348,14 @@ class FileErased(Event):
     """The file's content, names and message bodies were removed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContentExpired(Event):
+    """Artifacts of these versions, bytes of these messages: kept for their time, and no more."""
+
+    versions: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+
 FileEvent = (
     VersionReported
     | FileDeleted
@@ -376,6 +384,7 @@ FileEvent = (
     | FileHeld
     | FileReleased
     | FileErased
+    | ContentExpired
 )
 
 

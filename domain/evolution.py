@@ -103,6 +103,19 @@ def _erased_message(message: Message) -> Message:
     return changed(message, erased=True, error=error, reference="")
 
 
+def content_expired(file: File, event: e.ContentExpired) -> File:
+    """The versions are as if their bytes had never come; what other versions share stays."""
+    told = {name: changed(file.messages[name], erased=True) for name in event.messages}
+    gone = {name: changed(file.versions[name], **_NO_CONTENT) for name in event.versions}
+    versions = {**file.versions, **gone}
+    kept = {v.original for v in versions.values() if v.original}
+    made = {key: found for key, found in file.made.items() if key.partition(":")[0] in kept}
+    return changed(file, versions=versions, made=made, messages={**file.messages, **told})
+
+
+_NO_CONTENT: dict[str, Any] = {"original": "", "outputs": {}, "result": {}, "completed_ms": 0}
+
+
 EVOLVERS: dict[type, Callable[[File, Any], File]] = {
     e.VersionReported: version_reported,
     e.FileDeleted: file_deleted,
@@ -131,4 +144,5 @@ EVOLVERS: dict[type, Callable[[File, Any], File]] = {
     e.FileHeld: file_held,
     e.FileReleased: file_released,
     e.FileErased: file_erased,
+    e.ContentExpired: content_expired,
 }

@@ -9,7 +9,7 @@ from domain.consequences import is_wanted, recall, recall_of_file, tell_name
 from domain.draft import Draft
 from domain.progress import advance, start_run
 from domain.recipes import Candidate, choose
-from domain.states import Message, Version
+from domain.states import WORKING, Message, Version
 from domain.telling import Notice, holds_true
 
 
@@ -85,7 +85,9 @@ def resolve_message(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
 def _resend_refusal(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
     message = draft.file.messages[command.message]
     if message.erased:
-        return Refusal("conflict", "the file was erased, and the message's bytes with it")
+        return Refusal(
+            "conflict", "the bytes of the message are gone: erased, or kept for their time"
+        )
     if message.phase == "pending":
         return Refusal("conflict", "already queued")
     if _is_overtaken(draft, message) and not command.force:
@@ -177,3 +179,37 @@ def erase_file(draft: Draft, _: c.EraseFile) -> Refusal | None:
         )
     draft.add(e.FileErased(at_ms=draft.now_ms))
     return None
+
+
+def expire_content(draft: Draft, command: c.ExpireContent) -> Refusal | None:
+    """Forget what was kept for long enough; nothing that is worked on, or of a file on hold."""
+    if draft.file.held:
+        return Refusal("held", "the file is on hold; release it first")
+    versions = tuple(v.version for v in draft.file.versions.values() if _is_due(draft, v, command))
+    before_ms = command.messages_before_ms
+    messages = tuple(
+        m.id
+        for m in draft.file.messages.values()
+        if before_ms is not None
+        and m.phase in _ENDED
+        and not m.erased
+        and 0 < m.ended_ms <= before_ms
+    )
+    if not versions and not messages:
+        return Refusal("nothing-to-do", "nothing of the file is due")
+    draft.add(e.ContentExpired(at_ms=draft.now_ms, versions=versions, messages=messages))
+    return None
+
+
+# A dead message may yet be sent again, by an operator, for as long as its bytes are kept.
+_ENDED = frozenset({"delivered", "dead", "skipped", "discarded"})
+
+
+def _is_due(draft: Draft, version: Version, command: c.ExpireContent) -> bool:
+    is_gone = not draft.file.view.is_present
+    before_ms = command.deleted_before_ms if is_gone else command.artifacts_before_ms
+    since_ms = draft.file.changed_ms if is_gone else version.completed_ms
+    if before_ms is None or not version.original or not 0 < since_ms <= before_ms:
+        return False
+    is_open = any(draft.file.jobs[job].is_open for job in version.jobs)
+    return not is_open and version.phase not in {*WORKING, "waiting"}

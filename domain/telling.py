@@ -106,7 +106,7 @@ def name_told(file: File, destination: str) -> str:
         and (m.reached or m.phase not in _UNSENT)
     ]
     last = max(told, key=_by_sequence, default=None)
-    if last is None or last.type in _GONE or last.erased:
+    if last is None or last.type in _GONE:
         return ""
     if any(m.is_open or m.phase == "dead" for m in told):
         return ""

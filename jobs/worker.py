@@ -16,7 +16,7 @@ from app.store.engine import Store
 from app.store.leases import WorkKind
 from app.telemetry import Metrics, log
 from domain.signatures import InvalidSecret
-from jobs import actors, courier, download, notify, reaper, relay
+from jobs import actors, courier, download, notify, reaper, relay, sweep
 from jobs.broker import LocalBroker
 from jobs.courier import Courier
 from jobs.outbound import Outbound
@@ -83,6 +83,11 @@ class Worker:
         self._reaper = reaper.Reaper(
             reaper.Parts(parts.ledger, parts.store, self._gate, parts.clock, parts.metrics)
         )
+        digests = sweep.Digests(parts.ledger, parts.store)
+        parts.blobs.guard(digests.spared)
+        self._sweeper = sweep.Sweeper(
+            sweep.Parts(parts.config, parts.store, parts.ledger, parts.blobs, parts.clock, digests)
+        )
         self._actors = actors.declare(parts.broker, self._runner.run)
         self._threads = dramatiq.Worker(
             parts.broker,
@@ -102,6 +107,7 @@ class Worker:
         threading.Thread(target=self._warm_up, name="warm-up", daemon=True).start()
         self._threads.start()
         self._reaper.start()
+        self._sweeper.start()
         self._relay.start()
         if self._courier is not None:
             self._courier.start()
@@ -113,6 +119,7 @@ class Worker:
         if self._courier is not None:
             self._courier.stop()
         self._reaper.stop()
+        self._sweeper.stop()
         is_idle = self._await_idle(grace_s)
         if not is_idle:
             left = self._runner.hand_back()

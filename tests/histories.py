@@ -115,6 +115,14 @@ class History:
         )
         self.submit(_accept(self.random.choice(commands)))
 
+    def deletion(self, file_id: str) -> Accept:
+        """The delivery that says that a file is gone."""
+        return _accept(c.ReportDeletion(**self._fact(file_id)))
+
+    def restoration(self, file_id: str) -> Accept:
+        """The delivery that says that a file is back."""
+        return _accept(c.ReportRestoration(**self._fact(file_id)))
+
     def repeat(self) -> None:
         """Deliver a known event again, or other bytes under its id."""
         if self._told:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -48,8 +48,11 @@ class Blob:
 class Putter(Protocol):
     """How a kind of store takes a whole file, durably, if its name is free."""
 
-    def put(self, path: Path, key: str) -> None:
-        """Store the file; return only when a power cut cannot take it away."""
+    def put(self, path: Path, key: str) -> bool:
+        """Store the file; return only when a power cut cannot take it away.
+
+        Gives whether the name was free.
+        """
         ...
 
     def delete(self, key: str) -> None:
@@ -61,12 +64,21 @@ class Putter(Protocol):
         ...
 
 
+# While inside, nobody removes the blob; and afterwards only who condemns it anew.
+Spared = Callable[[str], AbstractContextManager[None]]
+
+
 class Blobs:
     """The blobs of one installation. All methods may be used by many threads and processes."""
 
     def __init__(self, store: LocalStore | S3Store, putter: Putter) -> None:
         self._store = store
         self._putter = putter
+        self._spared: Spared | None = None
+
+    def guard(self, spared: Spared) -> None:
+        """From now on, what is stored and there already is spared by whoever sweeps."""
+        self._spared = spared
 
     def put_file(self, path: Path, sha256: str) -> None:
         """Store the file's bytes under their digest, durably; what is there already stays.
@@ -77,7 +89,11 @@ class Blobs:
         key = _key(sha256)
         point("blobs.put.before")
         try:
-            self._putter.put(path, key)
+            is_new = self._putter.put(path, key)
+            if not is_new and self._spared is not None:
+                with self._spared(sha256):
+                    # A sweep may have taken it away before we were alone with it.
+                    self._putter.put(path, key)
         except BaseError as error:
             raise BlobsAwayError(f"blob {sha256} could not be stored: {_kind(error)}") from error
         point("blobs.put.after")

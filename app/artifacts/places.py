@@ -61,19 +61,22 @@ class Folder:
         self._root = root
         self._durable: set[str] = set()
 
-    def put(self, path: Path, key: str) -> None:
+    def put(self, path: Path, key: str) -> bool:
         """Store the file; return only when a power cut cannot take it away."""
+        is_new = True
         place = self._root / key
         place.parent.mkdir(parents=True, exist_ok=True)
         _sync(path)
         try:
             self._link(path, place)
         except FileExistsError:
+            is_new = False
             if place.stat().st_size != path.stat().st_size:
                 raise DamagedBlobError(f"blob {place.name} has another size") from None
         _sync(place.parent)
         self._sync_names(key)
         point("blobs.fsync.after")
+        return is_new
 
     def delete(self, key: str) -> None:
         """Remove a name, if it is there."""
@@ -135,17 +138,20 @@ class Bucket:
     def __init__(self, store: S3Store) -> None:
         self._store = store
 
-    def put(self, path: Path, key: str) -> None:
+    def put(self, path: Path, key: str) -> bool:
         """Store the file; the store answers when it is durable."""
         if path.stat().st_size <= _ONE_REQUEST_BYTES:
-            with suppress(AlreadyExistsError):
+            try:
                 obstore.put(self._store, key, path.read_bytes(), mode="create")
-            return
+            except AlreadyExistsError:
+                return False
+            return True
         # Parts know no condition; equal names have equal bytes, so a race writes the same twice.
         with suppress(FileNotFoundError):
             if obstore.head(self._store, key)["size"] == path.stat().st_size:
-                return
+                return False
         obstore.put(self._store, key, path, chunk_size=_PART_BYTES, max_concurrency=_PARTS_AT_ONCE)
+        return True
 
     def delete(self, key: str) -> None:
         """Remove a name, if it is there."""

@@ -19,6 +19,7 @@ from app.cli import (
     setup,
     slip,
     standing,
+    sweeping,
     tokens,
     upkeep,
 )
@@ -69,6 +70,7 @@ app.command()(upkeep.migrate)
 app.command(epilog=FOUR)(upkeep.replay)
 app.command()(upkeep.verify)
 app.command()(secrets.secrets)
+app.command()(sweeping.sweep)
 app.add_typer(tokens.app, name="tokens")
 
 

@@ -37,7 +37,7 @@ def migrate(
     """Bring the schema to this version; a SQLite store is copied into backup/ before."""
     from app.store import migrate as schema
 
-    with _store(config_or_exit(config), may_be_new=True) as store:
+    with opened(config_or_exit(config), may_be_new=True) as store:
         steps = schema.pending(store)
         if dry_run:
             said = {"steps": [_fields(step) for step in steps], "statements": _statements(store)}
@@ -67,7 +67,7 @@ def replay(
     """
     from app.replay import replay as replay_log
 
-    with _store(config_or_exit(config)) as store, meter("events") as progress:
+    with opened(config_or_exit(config)) as store, meter("events") as progress:
         if swap:
             with _operating(store) as operate:
                 outcome = replay_log(store, progress=progress, swap=operate)
@@ -87,7 +87,7 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -
     from app.verify import verify_artifacts, verify_chain, verify_parts
 
     loaded = config_or_exit(config)
-    with _store(loaded) as store:
+    with opened(loaded) as store:
         with meter("chain") as progress:
             chain = verify_chain(store, progress)
         with meter("private parts and messages") as progress:
@@ -108,7 +108,7 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -
 
 
 @contextmanager
-def _store(config: Config, *, may_be_new: bool = False) -> Iterator[Store]:
+def opened(config: Config, *, may_be_new: bool = False) -> Iterator[Store]:
     """The store, of this program's version unless it may be new; an error ends the command."""
     from app.store import migrate as schema
     from app.store.engine import open_store

@@ -38,7 +38,7 @@ from app.store.numbers import Numbers
 from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, Lost, Refusal, RetryJob
 from domain.decider import decide
-from domain.events import EventIgnored, FileErased, VersionReported
+from domain.events import ContentExpired, EventIgnored, FileErased, VersionReported
 from domain.installation import (
     ConflictResolved,
     DeliveryQuarantined,
@@ -257,6 +257,10 @@ class Batch:
             self._store(event, command.cause, command.stream, revision)
             if isinstance(event, FileErased):
                 self._gathered.erased[command.stream] = revision
+            if isinstance(event, ContentExpired):
+                self._gathered.expired.extend(event.messages)
+            if isinstance(event, (FileErased, ContentExpired)):
+                self._gathered.condemned |= _digests(file) - _digests(decision.after)
         self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
         self._files[command.stream] = decision.after
         return Recorded(decision.events)
@@ -347,6 +351,10 @@ class Batch:
 
 def _because(command: AnyFileCommand, cause: Cause) -> AnyFileCommand:
     return command if command.cause == cause else replace(command, cause=cause)
+
+
+def _digests(file: File) -> set[str]:
+    return {artifact.sha256 for made in file.made.values() for artifact in made}
 
 
 def _work(finish: Finish) -> str:

@@ -24,3 +24,5 @@ class Gathered:
     ended: list[Lease] = field(default_factory=list)
     closed: list[tuple[Lease, Finish]] = field(default_factory=list)
     erased: dict[str, int] = field(default_factory=dict)
+    expired: list[str] = field(default_factory=list)
+    condemned: set[str] = field(default_factory=set)

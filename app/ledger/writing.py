@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import sqlalchemy as sa
 
 from app.ledger.gathered import Gathered
-from app.store import deliveries, erasure, event_log, leases, rows
+from app.store import condemned, deliveries, erasure, event_log, leases, rows
 from app.store import tables as t
 
 _PAYLOADS = t.payloads.insert()
@@ -55,6 +55,8 @@ def write(connection: sa.Connection, gathered: Gathered, numbers: Sequence[int])
     _close_attempts(connection, gathered)
     for stream, revision in gathered.erased.items():
         erasure.erase(connection, stream, before_revision=revision)
+    erasure.blank(connection, gathered.expired)
+    condemned.mark(connection, gathered.condemned, since_ms=gathered.now_ms, due_ms=gathered.now_ms)
 
 
 def _mark_verdicts(connection: sa.Connection, gathered: Gathered) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import sqlalchemy as sa
 
 from app.store import tables as t
@@ -25,6 +27,13 @@ def erase(connection: sa.Connection, stream: str, *, before_revision: int) -> No
         t.bodies.update().where(t.bodies.c.message.in_(messages)).values(salt=None, data=None)
     )
     _erase_history(connection, stream)
+
+
+def blank(connection: sa.Connection, messages: Sequence[str]) -> None:
+    """Remove the bytes of these messages; that they were sent stays known."""
+    if messages:
+        gone = t.bodies.c.message.in_(messages)
+        connection.execute(t.bodies.update().where(gone).values(salt=None, data=None))
 
 
 def _erase_history(connection: sa.Connection, stream: str) -> None:

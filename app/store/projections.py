@@ -168,13 +168,20 @@ def write(connection: sa.Connection, changes: Iterable[Change]) -> None:
     """Write the rows that differ, each table in one statement, sorted by key."""
     changed: dict[sa.Table, list[Row]] = {table: [] for table in t.PROJECTED_BY_STREAM}
     for change in changes:
-        if change.after.erased and not change.before.erased:
-            # Artifacts are the only rows that an event takes away.
-            connection.execute(t.artifacts.delete().where(t.artifacts.c.stream == change.stream))
+        if change.after.made is not change.before.made:
+            _remove(connection, change)
         for table, differing in _differing(change).items():
             changed[table].extend(differing)
     for table, found in changed.items():
         upsert(connection, table, found)
+
+
+def _remove(connection: sa.Connection, change: Change) -> None:
+    """Artifacts are the only rows that an event takes away."""
+    kept = {artifact.id for artifact in _artifacts(change.after)}
+    gone = {artifact.id for artifact in _artifacts(change.before)} - kept
+    if gone:
+        connection.execute(t.artifacts.delete().where(t.artifacts.c.id.in_(gone)))
 
 
 def _differing(change: Change) -> dict[sa.Table, list[Row]]:

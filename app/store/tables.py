@@ -228,6 +228,16 @@ cursors = _table(
     "cursors", "operational", _text("name", key=True), _bytes("value"), _number("changed_ms")
 )
 
+# Blobs that nothing refers to any more, since when, and from when on they may be removed.
+condemned = _table(
+    "condemned",
+    "operational",
+    _text("sha256", key=True),
+    _number("since_ms"),
+    _number("due_ms"),
+    sa.Index("condemned_due", "due_ms"),
+)
+
 workers = _table(
     "workers",
     "operational",
@@ -297,6 +307,11 @@ files = _table(
 OPEN_JOBS = sa.text("state IN ('ready', 'waiting')")
 OPEN_MESSAGES = sa.text("state IN ('pending', 'waiting', 'unclear')")
 
+
+def _open(name: str, where: sa.TextClause, *columns: str) -> sa.Index:
+    return sa.Index(name, *columns, sqlite_where=where, postgresql_where=where)
+
+
 jobs = _table(
     "jobs",
     "projection",
@@ -318,14 +333,7 @@ jobs = _table(
     _flag("required"),
     _flag("asked"),
     _text("error", private=True),
-    sa.Index(
-        "jobs_due",
-        "kind",
-        "source",
-        "due_ms",
-        sqlite_where=OPEN_JOBS,
-        postgresql_where=OPEN_JOBS,
-    ),
+    _open("jobs_due", OPEN_JOBS, "kind", "source", "due_ms"),
     sa.Index("jobs_state", "state", "ended_ms"),
     sa.Index("jobs_stream", "stream"),
 )
@@ -349,13 +357,7 @@ messages = _table(
     _number("run"),
     _text("error", private=True),
     _text("reference", private=True),
-    sa.Index(
-        "messages_due",
-        "destination",
-        "due_ms",
-        sqlite_where=OPEN_MESSAGES,
-        postgresql_where=OPEN_MESSAGES,
-    ),
+    _open("messages_due", OPEN_MESSAGES, "destination", "due_ms"),
     sa.Index("messages_state", "state", "ended_ms"),
     sa.Index("messages_stream", "stream", "destination", "sequence"),
 )

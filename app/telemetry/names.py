@@ -38,5 +38,7 @@ LOG_NAMES = {
     "sequencer.log.broken": "An event would come before its predecessor: positions stand still.",
     "sequencer.resign.failed": "The sequencer's lease was not given back; it runs out by itself.",
     "sequencer.store.unavailable": "The sequencer could not reach the store and tries again.",
+    "sweep.finished": "What was kept for its time is gone, and blobs that nothing refers to.",
+    "sweep.interrupted": "A sweep ended early, as a store did not answer; the next goes on.",
     "worker.handed_back": "The grace was over while work ran: it was given back, uncounted.",
 }

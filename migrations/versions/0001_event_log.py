@@ -171,6 +171,12 @@ CREATE TABLE cursors (
     value BYTES NOT NULL,
     changed_ms NUMBER NOT NULL
 );
+CREATE TABLE condemned (
+    sha256 TEXT NOT NULL PRIMARY KEY,
+    since_ms NUMBER NOT NULL,
+    due_ms NUMBER NOT NULL
+);
+CREATE INDEX condemned_due ON condemned (due_ms);
 CREATE TABLE workers (
     owner TEXT NOT NULL PRIMARY KEY,
     kind TEXT NOT NULL,

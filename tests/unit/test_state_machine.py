@@ -140,6 +140,7 @@ def test_every_event_of_a_file_is_emitted_by_some_command() -> None:
     rest: list[list[Act]] = [
         [v1(), lambda w: w.given(c.HoldFile(**ORDER)), lambda w: w.given(c.ReleaseFile(**ORDER))],
         [*COMPLETED, lambda w: w.given(c.EraseFile(**ORDER))],
+        [*COMPLETED, lambda w: w.given(c.ExpireContent(**ORDER, artifacts_before_ms=10**15))],
         [lambda w: w.given(ignored())],
     ]
     rows = [[*s, when] for _, s, when, _ in [*VERSION_ROWS, *JOB_ROWS, *MESSAGE_ROWS]]

@@ -1,0 +1,94 @@
+"""Blobs that nothing refers to: marked, spared when they are stored again, taken when due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.store import tables as t
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A condemned blob, and since when."""
+
+    sha256: str
+    since_ms: int
+
+
+def mark(
+    connection: sa.Connection, digests: Collection[str], *, since_ms: int, due_ms: int
+) -> None:
+    """Condemn these blobs; one that is condemned already keeps its earlier date."""
+    if not digests:
+        return
+    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
+    rows = [{"sha256": d, "since_ms": since_ms, "due_ms": due_ms} for d in sorted(digests)]
+    insert = dialect.insert(t.condemned)
+    news = {"since_ms": insert.excluded.since_ms, "due_ms": insert.excluded.due_ms}
+    statement = insert.on_conflict_do_update(
+        index_elements=["sha256"], set_=news, where=t.condemned.c.due_ms > insert.excluded.due_ms
+    )
+    connection.execute(statement, rows)
+
+
+def spare(connection: sa.Connection, sha256: str) -> None:
+    """Lift the mark: the bytes are wanted again."""
+    connection.execute(t.condemned.delete().where(t.condemned.c.sha256 == sha256))
+
+
+def due(connection: sa.Connection, now_ms: int, *, after: str, limit: int) -> list[Mark]:
+    """The next marks whose date has come, by digest."""
+    found = t.condemned.c
+    query = (
+        sa.select(found.sha256, found.since_ms)
+        .where(found.due_ms <= now_ms, found.sha256 > after)
+        .order_by(found.sha256)
+        .limit(limit)
+    )
+    return [Mark(*row) for row in connection.execute(query)]
+
+
+def take(connection: sa.Connection, sha256: str, now_ms: int) -> bool:
+    """Lift a mark; whether its blob is to be removed now, by whoever holds the digest's lock.
+
+    Not while work is under way that began before the mark: it may have found the blob there, and
+    not have recorded it yet.
+    """
+    own = t.condemned.c.sha256 == sha256
+    since_ms = connection.execute(
+        sa.select(t.condemned.c.since_ms).where(own, t.condemned.c.due_ms <= now_ms)
+    ).scalar()
+    if since_ms is None:
+        return False
+    if not unreferenced(connection, [sha256]):
+        spare(connection, sha256)
+        return False
+    if is_awaited(connection, since_ms):
+        return False
+    spare(connection, sha256)
+    return True
+
+
+def is_awaited(connection: sa.Connection, since_ms: int) -> bool:
+    """Whether work that stores blobs has been under way since then."""
+    older = sa.select(t.leases.c.id).where(
+        t.leases.c.kind != "message", t.leases.c.started_ms <= since_ms
+    )
+    return connection.execute(older.limit(1)).first() is not None
+
+
+def unreferenced(connection: sa.Connection, digests: Iterable[str]) -> set[str]:
+    """Those of the digests that no artifact has."""
+    wanted = set(digests)
+    query = sa.select(t.artifacts.c.sha256).where(t.artifacts.c.sha256.in_(wanted)).distinct()
+    return wanted - set(connection.execute(query).scalars())
+
+
+def marked(connection: sa.Connection, digests: Collection[str]) -> set[str]:
+    """Those of the digests that are condemned."""
+    query = sa.select(t.condemned.c.sha256).where(t.condemned.c.sha256.in_(digests))
+    return set(connection.execute(query).scalars())
