@@ -18,12 +18,13 @@ from app.clock import Clock, Dice
 from app.compose import Process, Refused, compose_run
 from app.config import Config, load
 from app.ledger import Ledger
-from app.ledger.requests import Accept, Accepted, Answer
+from app.ledger.requests import Accept, Accepted, Answer, Control
 from app.store import breakers, projections
 from app.store import tables as t
 from app.store.engine import Store
 from domain.commands import Cause, FileCommand, ReportVersion
 from domain.ids import derive
+from domain.installation import Paused
 from domain.states import File
 from tests.servers import Server
 
@@ -179,3 +180,9 @@ def until(condition: Callable[[], Any], *, within_s: float = 20) -> Any:
 def told(server: Server) -> list[dict[str, Any]]:
     """The messages that a receiver got, in order."""
     return [json.loads(request.body) for request in server.requests]
+
+
+def pause(process: Process, what: str) -> None:
+    """Let no more of this part's work begin."""
+    cause = Cause("operator", operator="ada", reason="test")
+    process.base.ledger.submit(Control(Paused(at_ms=1, what=what, reason="test"), cause)).result()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
@@ -13,41 +14,40 @@ from jobs.runner.terms import STEP_TERMS, Terms
 
 
 class Rate:
-    """A bucket of tokens that fills evenly; it holds what one second gives."""
+    """So many beginnings in any second, and no more: what was saved up is never made up for."""
 
     def __init__(self, per_s: float, clock: Clock) -> None:
-        self._per_s = per_s
-        self._most = max(per_s, 1.0)
-        self._tokens = self._most
+        self._most = max(int(per_s), 1)
+        self._span_s = self._most / per_s
+        self._began: deque[float] = deque()
         self._clock = clock
-        self._at_s = clock.monotonic()
         self._lock = threading.Lock()
 
     def take(self) -> bool:
-        """Take a token, if there is one."""
+        """Begin one, if one may begin."""
         with self._lock:
-            self._fill()
-            if self._tokens < 1:
+            if self._free() < 1:
                 return False
-            self._tokens -= 1
+            self._began.append(self._clock.monotonic())
             return True
 
     def free(self) -> int:
-        """How many tokens there are."""
+        """How many may begin now."""
         with self._lock:
-            self._fill()
-            return int(self._tokens)
+            return self._free()
 
     def wait_s(self) -> float:
-        """How long until there is a token."""
+        """How long until one may begin."""
         with self._lock:
-            self._fill()
-            return max(1 - self._tokens, 0.0) / self._per_s
+            if self._free():
+                return 0.0
+            return self._began[0] + self._span_s - self._clock.monotonic()
 
-    def _fill(self) -> None:
-        now_s = self._clock.monotonic()
-        self._tokens = min(self._tokens + (now_s - self._at_s) * self._per_s, self._most)
-        self._at_s = now_s
+    def _free(self) -> int:
+        past_s = self._clock.monotonic() - self._span_s
+        while self._began and self._began[0] <= past_s:
+            self._began.popleft()
+        return self._most - len(self._began)
 
 
 class Gate:
@@ -91,6 +91,6 @@ class Gate:
         return rate is None or rate.take()
 
     def wait_s(self, *, longest_s: float) -> float:
-        """How long until a rate that is used up has a token again; at most so long."""
+        """How long until a rate that is used up lets another begin; at most so long."""
         waits_s = [wait_s for rate in self._rates.values() if (wait_s := rate.wait_s())]
         return min(waits_s, default=longest_s)

@@ -60,14 +60,16 @@ def test_work_of_an_unknown_scope_has_no_limit_of_its_own() -> None:
 
 
 @pytest.mark.req("E10")
-def test_a_rate_gives_what_its_second_holds_and_fills_again() -> None:
+def test_a_rate_lets_so_many_begin_in_any_second_and_no_more() -> None:
     clock = SettableClock(NOW)
     limited = gate(clock, rate_per_s=2.0)
     assert [limited.take_token(ERP) for _ in range(3)] == [True, True, False]
     assert limited.tokens(ERP) == 0
-    assert limited.wait_s(longest_s=1.0) == 0.5
-    clock.advance(0.5)
-    assert limited.take_token(ERP)
+    clock.advance(0.75)
+    assert not limited.take_token(ERP)
+    assert limited.wait_s(longest_s=1.0) == 0.25
+    clock.advance(0.25)
+    assert [limited.take_token(ERP) for _ in range(3)] == [True, True, False]
     clock.advance(100)
     assert limited.tokens(ERP) == 2
     assert limited.wait_s(longest_s=1.0) == 1.0
