@@ -263,7 +263,7 @@ class Batch:
                 self._gathered.condemned |= _digests(file) - _digests(decision.after)
         self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
         self._files[command.stream] = decision.after
-        return Recorded(decision.events)
+        return Recorded(decision.events, decision.after)
 
     def _control(self, control: Control) -> Answer:
         event = control.event

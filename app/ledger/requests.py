@@ -10,6 +10,7 @@ from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, FinishJob, FinishMessage, Refusal
 from domain.events import Event
 from domain.installation import CONTROL_STREAM, ControlEvent
+from domain.states import File
 
 CONTROL = CONTROL_STREAM
 
@@ -103,9 +104,10 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """These events were recorded; none if there was nothing to do."""
+    """These events were recorded, none if there was nothing to do; and the file that they made."""
 
     events: tuple[Event, ...] = ()
+    file: File | None = field(default=None, repr=False)
 
 
 Answer = Accepted | Repeated | Conflicted | Recorded | Refusal

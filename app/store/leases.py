@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
 
 from app.store import rows
 from app.store import tables as t
@@ -61,8 +63,6 @@ _MESSAGE = (
     .where(t.messages.c.due_ms <= sa.bindparam("now_ms"))
     .with_for_update(skip_locked=True)
 )
-_LEASED = sa.select(t.leases.c.id).where(t.leases.c.id == sa.bindparam("work"))
-_INSERT = t.leases.insert()
 _OF = (
     sa.select(*_COLUMNS)
     .where(t.leases.c.id.in_(sa.bindparam("works", expanding=True)))
@@ -84,7 +84,7 @@ _END = t.leases.delete().where(t.leases.c.id == sa.bindparam("work"))
 def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
     """Take an open, due job that nobody has; ``None`` if there is no such job now."""
     row = connection.execute(_JOB, {"work": job, "now_ms": hold.now_ms}).first()
-    if row is None or _is_leased(connection, job):
+    if row is None:
         return None
     scope = f"source:{row.source}" if row.kind == "download" else f"step:{row.name}"
     return _take(connection, hold, row, (row.kind, scope))
@@ -93,18 +93,14 @@ def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
 def claim_message(connection: sa.Connection, message: str, hold: Hold) -> Lease | None:
     """Take an open, due message that nobody has; ``None`` if there is no such message now."""
     row = connection.execute(_MESSAGE, {"work": message, "now_ms": hold.now_ms}).first()
-    if row is None or _is_leased(connection, message):
+    if row is None:
         return None
     return _take(connection, hold, row, ("message", f"destination:{row.destination}"))
 
 
-def _is_leased(connection: sa.Connection, work: str) -> bool:
-    return connection.execute(_LEASED, {"work": work}).first() is not None
-
-
 def _take(
     connection: sa.Connection, hold: Hold, row: sa.Row[tuple[object, ...]], what: tuple[str, str]
-) -> Lease:
+) -> Lease | None:
     kind, scope = what
     lease = Lease(
         id=row.id,
@@ -119,8 +115,17 @@ def _take(
         attempt=row.attempts + 1,
     )
     values = {name: getattr(lease, name) for name in Lease.__dataclass_fields__}
-    connection.execute(_INSERT, {"done": 0, "total": None, **values})
-    return lease
+    # The lease of another stands in the way of ours: there is one for a piece of work, or none.
+    row_of_ours = {"done": 0, "total": None, **values}
+    taken = connection.execute(_insert(connection.dialect.name), row_of_ours).first()
+    return lease if taken else None
+
+
+@cache
+def _insert(dialect: str) -> sa.Executable:
+    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
+    free = insert(t.leases).on_conflict_do_nothing(index_elements=["id"])
+    return free.returning(t.leases.c.id)
 
 
 def renew(

@@ -17,7 +17,7 @@ from app.telemetry import Metrics, log
 from domain.commands import Refusal
 from domain.outcomes import Again, Unclear
 from jobs.runner.circuits import Circuits
-from jobs.runner.claims import Claim, ClaimedMessage, Claims
+from jobs.runner.claims import Claim, ClaimedMessage, Claims, Wanted
 from jobs.runner.effects import Effects, Result
 from jobs.runner.ending import (
     finish_of,
@@ -67,7 +67,7 @@ class Runner:
             if self.stopping.is_set():
                 return None
             return self.ledger.operate(
-                lambda connection, at_ms: self.claims.take(connection, at_ms, work, kind)
+                lambda connection, at_ms: self.claims.take(connection, at_ms, Wanted(work, kind))
             )
         except StoreUnavailableError as error:
             log.warning("job.not_claimed", work_id=work, reason=str(error))
@@ -127,9 +127,7 @@ class Runner:
     ) -> Claim | None:
         if self.stopping.is_set():
             return None
-        tries = (
-            self.claims.take(connection, at_ms, work, kind) for work, kind in successors(answers)
-        )
+        tries = (self.claims.take(connection, at_ms, each) for each in successors(answers))
         return next((claim for claim in tries if claim is not None), None)
 
     def _tell(self, claim: Claim, result: Result, seconds: float) -> None:

@@ -53,6 +53,15 @@ Claim = ClaimedJob | ClaimedMessage
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Work to claim; ``file`` is its file where this transaction has just made it."""
+
+    work: str
+    kind: WorkKind
+    file: File | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Claims:
     """Makes claims in the name of one worker, as far as the gate lets them through."""
 
@@ -62,14 +71,15 @@ class Claims:
     numbers: Callable[[Connection, int], list[int]]
     recipe_name: Callable[[Connection, str], str]
 
-    def take(self, connection: Connection, now_ms: int, work: str, kind: WorkKind) -> Claim | None:
+    def take(self, connection: Connection, now_ms: int, wanted: Wanted) -> Claim | None:
         """Claim this piece of work; ``None`` if it is not to be done here and now."""
+        work, kind = wanted.work, wanted.kind
         hold = Hold(self.owner, self.incarnation, now_ms, LEASE_MS)
         claim = leases.claim_message if kind == "message" else leases.claim_job
         lease = claim(connection, work, hold)
         if lease is None:
             return None
-        file = projections.load(connection, [lease.stream])[lease.stream]
+        file = wanted.file or projections.load(connection, [lease.stream])[lease.stream]
         made = self._claimed(connection, lease, file)
         if made is None or not self._admits(connection, made, now_ms):
             leases.end(connection, [lease])

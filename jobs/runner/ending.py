@@ -11,6 +11,7 @@ from app.store.engine import Connection
 from app.store.leases import Lease, WorkKind
 from domain.commands import Cause, FinishJob, FinishMessage, Lost
 from domain.events import (
+    Event,
     FileTold,
     RunStarted,
     StepsOrdered,
@@ -21,6 +22,7 @@ from domain.events import (
 from domain.installation import Paused
 from domain.outcomes import Again, Dead, Done, Unclear
 from domain.schedule import RetryPolicy
+from jobs.runner.claims import Wanted
 from jobs.runner.effects import Result
 
 
@@ -108,18 +110,23 @@ def wait_for_others(connection: Connection, lease: Lease, result: Result, now_ms
             pass
 
 
-def successors(answers: Iterable[Answer]) -> Iterator[tuple[str, WorkKind]]:
+def successors(answers: Iterable[Answer]) -> Iterator[Wanted]:
     """The work that these events ordered, to be claimed by whoever ended the one before."""
     for answer in answers:
-        for event in answer.events if isinstance(answer, Recorded) else ():
-            match event:
-                case StepsOrdered(jobs=orders):
-                    yield from ((order.id, order.kind) for order in orders)
-                case VersionCompleted(messages=told) | VersionFailed(messages=told):
-                    yield from ((order.id, "message") for order in told)
-                case FileTold(messages=told):
-                    yield from ((order.id, "message") for order in told)
-                case RunStarted(job=job) | VersionReported(job=job) if job:
-                    yield job, "download"
-                case _:
-                    pass
+        if isinstance(answer, Recorded):
+            for event in answer.events:
+                yield from (Wanted(work, kind, answer.file) for work, kind in _ordered(event))
+
+
+def _ordered(event: Event) -> Iterator[tuple[str, WorkKind]]:
+    match event:
+        case StepsOrdered(jobs=orders):
+            yield from ((order.id, order.kind) for order in orders)
+        case VersionCompleted(messages=told) | VersionFailed(messages=told):
+            yield from ((order.id, "message") for order in told)
+        case FileTold(messages=told):
+            yield from ((order.id, "message") for order in told)
+        case RunStarted(job=job) | VersionReported(job=job) if job:
+            yield job, "download"
+        case _:
+            pass
