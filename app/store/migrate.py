@@ -99,6 +99,7 @@ def upgrade(store: Store) -> Upgrade:
     with translated(), store.writing.begin() as connection:
         _bound(connection)
         command.upgrade(_config(connection=connection), "head")
+        _settle(connection)
         after = _current(connection)
         point("migrate.commit.before")
     point("migrate.commit.after")
@@ -156,6 +157,24 @@ def _bound(connection: sa.Connection) -> None:
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK_KEY})")
         connection.exec_driver_sql(f"SET LOCAL lock_timeout = {_LOCK_TIMEOUT_MS}")
+
+
+def _settle(connection: sa.Connection) -> None:
+    """Let the server end a session of this role that forgets an open transaction.
+
+    One such session keeps new events from getting positions, and vacuum from its work.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(_IDLE_LIMIT)
+
+
+# Settings of a role in a database hold also behind a pooler, where a session's own do not.
+_IDLE_LIMIT = """
+DO $$ BEGIN EXECUTE format(
+    'ALTER ROLE CURRENT_USER IN DATABASE %%I SET idle_in_transaction_session_timeout = 60000',
+    current_database());
+END $$
+"""
 
 
 def _copied(store: Store, version: str) -> Path:
