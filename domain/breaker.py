@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 UNLIMITED = 1_000_000
 _BUCKETS = 6
@@ -18,6 +18,7 @@ _BUCKETS = 6
 _FULL_RETURN = 64
 # How much longer than open_s a circuit stays open at most after failing probes.
 _LONGEST_STRETCH = 16
+_KEPT_TURNS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +72,45 @@ Word = Literal["closed", "open", "half-open", "returning"]
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """When the circuit went from one word to another."""
+
+    at: datetime
+    to: Word
+
+
+@dataclass(frozen=True, slots=True)
 class Breaker:
-    """The circuit of one source or destination."""
+    """The circuit of one source or destination, and its latest turns, the oldest first."""
 
     policy: BreakerPolicy = BreakerPolicy()
     phase: Phase = Closed()
+    turns: tuple[Turn, ...] = ()
 
 
 def after(breaker: Breaker, success: bool, now: datetime) -> Breaker:  # noqa: FBT001 a result
     """The breaker after one more result. Results that come in while it is open change nothing."""
+    learned = _after(breaker, success, now)
+    to = word(learned, now)
+    if to == _last_word(breaker):
+        return replace(learned, turns=breaker.turns)
+    return replace(learned, turns=(*breaker.turns, Turn(now, to))[-_KEPT_TURNS:])
+
+
+def _last_word(breaker: Breaker) -> Word:
+    """The word before a result came: a probe's begins while the circuit is open."""
+    match breaker.phase:
+        case Closed():
+            return "closed"
+        case Open():
+            return "open"
+        case Returning():
+            return "returning"
+        case _:
+            assert_never(breaker.phase)
+
+
+def _after(breaker: Breaker, success: bool, now: datetime) -> Breaker:  # noqa: FBT001 a result
     match breaker.phase:
         case Closed() as closed:
             return replace(breaker, phase=_after_closed(breaker.policy, closed, success, now))
@@ -122,7 +153,9 @@ def word(breaker: Breaker, now: datetime) -> Word:
 
 def dump(breaker: Breaker) -> str:
     """The phase as text for a table; the policy comes from the configuration."""
-    return json.dumps(_form(breaker.phase), separators=(",", ":"))
+    turns = [[turn.at.timestamp(), turn.to] for turn in breaker.turns]
+    form = _form(breaker.phase) | ({"turns": turns} if turns else {})
+    return json.dumps(form, separators=(",", ":"))
 
 
 def load(policy: BreakerPolicy, text: str) -> Breaker:
@@ -130,15 +163,17 @@ def load(policy: BreakerPolicy, text: str) -> Breaker:
     if not text:
         return Breaker(policy)
     form = json.loads(text)
-    kind = form.pop("phase")
-    if kind == "closed":
-        buckets = tuple(Bucket(*each) for each in form["buckets"])
-        return Breaker(policy, Closed(form["in_a_row"], buckets))
+    turns = tuple(Turn(datetime.fromtimestamp(at, UTC), to) for at, to in form.get("turns", ()))
+    return Breaker(policy, _phase(form), turns)
+
+
+def _phase(form: dict[str, Any]) -> Phase:
+    if form["phase"] == "closed":
+        return Closed(form["in_a_row"], tuple(Bucket(*each) for each in form["buckets"]))
     since = datetime.fromtimestamp(form["since"], UTC)
-    if kind == "open":
-        until = datetime.fromtimestamp(form["until"], UTC)
-        return Breaker(policy, Open(since, until, form["times"]))
-    return Breaker(policy, Returning(since, form["limit"], form["times"]))
+    if form["phase"] == "open":
+        return Open(since, datetime.fromtimestamp(form["until"], UTC), form["times"])
+    return Returning(since, form["limit"], form["times"])
 
 
 def _form(phase: Phase) -> dict[str, object]:

@@ -119,11 +119,26 @@ Trouble = AddressRefused | CertificateTrouble | ConnectFailed | TimedOut | Broke
 Poured = Whole | TooLarge | Garbled | TimedOut | Broken | Stopped
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """Where the time until an answer's head went; ``None`` what this connection had done before."""
+
+    dns_ms: int | None = None
+    connect_ms: int | None = None
+    tls_ms: int | None = None
+    first_byte_ms: int | None = None
+
+
 class Answer(Protocol):
     """An answer whose body is still to be read."""
 
     @property
     def status(self) -> int: ...
+
+    @property
+    def timing(self) -> Timing:
+        """``first_byte_ms`` counts from when the whole request had left."""
+        ...
 
     @property
     def headers(self) -> tuple[Header, ...]:

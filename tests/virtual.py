@@ -28,7 +28,18 @@ from jobs.runner.gate import Gate
 from jobs.runner.holds import Holds
 from jobs.runner.terms import terms_of
 from jobs.sandbox import Sandbox
-from jobs.tools import Answer, ConnectFailed, Header, Limits, Request, Target, Tools, Trouble, Whole
+from jobs.tools import (
+    Answer,
+    ConnectFailed,
+    Header,
+    Limits,
+    Request,
+    Target,
+    Timing,
+    Tools,
+    Trouble,
+    Whole,
+)
 
 TOOK_S = 0.05
 
@@ -49,6 +60,7 @@ class Reply:
 
     status: int
     headers: tuple[Header, ...] = ()
+    timing: Timing = field(default_factory=Timing)
 
     def pour(self, sink: Callable[[bytes], object], *, limit_bytes: int) -> Whole:
         del sink, limit_bytes

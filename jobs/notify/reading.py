@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from domain.canonical import ABSENT, pointer
 from jobs.notify.values import NotifySettings
-from jobs.tools import Answer, Header, Poured
+from jobs.tools import Answer, Header, Poured, Timing
 
 READ_BYTES = 65_536
 KEPT_BYTES = 4096
@@ -16,6 +16,8 @@ _KEPT_HEADERS = 50
 _KEPT_HEADER_CHARS = 1024
 _REFERENCE_CHARS = 200
 _HIDDEN = re.compile(r"cookie|auth|token|secret|key|signature|password|session", re.IGNORECASE)
+# It names the message, for all that its own name says.
+_OPEN = frozenset({"idempotency-key"})
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _BLANKED = "***"
 _SHORTEST_SECRET = 6
@@ -29,21 +31,26 @@ class Reply:
     headers: tuple[Header, ...]
     body: bytes
     ended: Poured
+    timing: Timing
 
 
 def read(answer: Answer) -> Reply:
     """Read at most 64 KiB of the body."""
     body = bytearray()
     ended = answer.pour(body.extend, limit_bytes=READ_BYTES)
-    return Reply(answer.status, answer.headers, bytes(body), ended)
+    return Reply(answer.status, answer.headers, bytes(body), ended, answer.timing)
 
 
-def kept_headers(reply: Reply, secrets: tuple[str, ...]) -> tuple[Header, ...]:
-    """The headers as people may see them."""
+def kept_headers(headers: tuple[Header, ...], secrets: tuple[str, ...]) -> tuple[Header, ...]:
+    """The headers of either side as people may see them."""
     return tuple(
-        (name, _BLANKED if _HIDDEN.search(name) else blanked(value, secrets)[:_KEPT_HEADER_CHARS])
-        for name, value in reply.headers[:_KEPT_HEADERS]
+        (name, _BLANKED if _is_hidden(name) else blanked(value, secrets)[:_KEPT_HEADER_CHARS])
+        for name, value in headers[:_KEPT_HEADERS]
     )
+
+
+def _is_hidden(name: str) -> bool:
+    return name.lower() not in _OPEN and _HIDDEN.search(name) is not None
 
 
 def kept_body(reply: Reply, secrets: tuple[str, ...]) -> str:

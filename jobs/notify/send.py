@@ -31,7 +31,7 @@ def notify(job: NotifyJob, tools: Tools) -> tuple[Attempt, NotifyOutcome]:
 
 def _tried(job: NotifyJob, tools: Tools, at: datetime) -> tuple[Attempt, NotifyOutcome]:
     settings = job.destination
-    blank = Attempt(shown(settings.url), at, 0)
+    blank = Attempt(shown(settings.url), at, 0, method=settings.method)
     proof = settings.credentials.headers()
     if isinstance(proof, SignInFailed):
         return blank, Again(proof.reason, trouble=True)
@@ -42,14 +42,16 @@ def _tried(job: NotifyJob, tools: Tools, at: datetime) -> tuple[Attempt, NotifyO
         if newer is not None and not isinstance(newer, SignInFailed):
             proof = newer
             reply = _exchanged(job, tools, (proof, at, limits))
-    if not isinstance(reply, Reply):
-        return blank, unanswered(reply, settings)
     headers = _headers(job, proof, at)
     secrets = secrets_in(proof) + secrets_in(tuple(h for h in headers if "signature" in h[0]))
+    asked = replace(blank, request_headers=kept_headers(headers, secrets))
+    if not isinstance(reply, Reply):
+        return asked, unanswered(reply, settings)
     attempt = replace(
-        blank,
+        asked,
         status=reply.status,
-        response_headers=kept_headers(reply, secrets),
+        timing=reply.timing,
+        response_headers=kept_headers(reply.headers, secrets),
         response_body=kept_body(reply, secrets),
     )
     return attempt, judged(reply, settings, now=tools.clock.now(), secrets=secrets)

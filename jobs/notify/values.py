@@ -8,7 +8,7 @@ from datetime import datetime
 
 from domain.outcomes import Again, Dead, Done, Unclear
 from jobs.outbound import Fixed
-from jobs.tools import Credentials, Header, Target
+from jobs.tools import Credentials, Header, Target, Timing
 
 # (webhook-id, time, body) to the value of webhook-signature.
 Sign = Callable[[str, datetime, bytes], str]
@@ -63,6 +63,9 @@ class Attempt:
     at: datetime
     duration_ms: int
     status: int | None = None
+    method: str = "POST"
+    request_headers: tuple[Header, ...] = ()
+    timing: Timing | None = None
     response_headers: tuple[Header, ...] = ()
     response_body: str = ""
     error: str = ""

@@ -166,6 +166,7 @@ class _Answer:
         self._response = response
         self._budget = budget
         self.status = response.status
+        self.timing = budget.timing
         self.headers: tuple[Header, ...] = tuple(
             (name.decode("latin-1").lower(), value.decode("latin-1"))
             for name, value in response.headers
@@ -237,7 +238,7 @@ def _told_when_sent(body: bytes, budget: Budget) -> Iterable[bytes]:
     """The body; the line after it is reached only when the last byte went to the network."""
     if body:
         yield body
-    budget.sent = True
+    budget.all_sent()
 
 
 def _trouble(error: Exception, budget: Budget) -> Trouble:

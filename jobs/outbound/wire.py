@@ -18,7 +18,7 @@ import httpcore
 
 from app.points import point
 from jobs.outbound.addresses import Resolver, check
-from jobs.tools import AddressRefused, Limits
+from jobs.tools import AddressRefused, Limits, Timing
 
 _BEAT_S = 1.0
 
@@ -55,7 +55,37 @@ class Budget:
         now = monotonic()
         self._end = None if limits.total_s is None else now + limits.total_s
         self._mark_at, self._mark_bytes, self._beat_at = now, 0, now
-        self.sent = False
+        self._took_ms: dict[str, int] = {}
+        self._sent_at: float | None = None
+
+    @property
+    def sent(self) -> bool:
+        """Whether the whole request has left."""
+        return self._sent_at is not None
+
+    def all_sent(self) -> None:
+        """The last byte of the request went to the network."""
+        self._sent_at = self._monotonic()
+
+    @contextmanager
+    def spent_on(self, part: str) -> Iterator[None]:
+        """Note how long this part of opening a connection takes."""
+        began = self._monotonic()
+        try:
+            yield
+        finally:
+            self._took_ms[part] = round((self._monotonic() - began) * 1000)
+
+    @property
+    def timing(self) -> Timing:
+        """What is known by now of where the time went."""
+        return Timing(**self._took_ms)
+
+    def came(self, size_bytes: int) -> None:
+        """Bytes of the peer came."""
+        if self._sent_at is not None and "first_byte_ms" not in self._took_ms:
+            self._took_ms["first_byte_ms"] = round((self._monotonic() - self._sent_at) * 1000)
+        self.moved(size_bytes)
 
     def connect_s(self) -> float:
         """The seconds that connecting may take."""
@@ -133,7 +163,7 @@ class Stream(httpcore.NetworkStream):
                 continue
             except OSError as error:
                 raise httpcore.ReadError(_words(error)) from None
-            budget.moved(len(data))
+            budget.came(len(data))
             return data
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
@@ -164,8 +194,10 @@ class Stream(httpcore.NetworkStream):
         if isinstance(self._sock, ssl.SSLSocket):
             raise httpcore.ConnectError("TLS inside TLS: use a proxy with http://")
         try:
-            self._sock.settimeout(self._budgets.budget.connect_s())
-            wrapped = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
+            budget = self._budgets.budget
+            self._sock.settimeout(budget.connect_s())
+            with budget.spent_on("tls_ms"):
+                wrapped = ssl_context.wrap_socket(self._sock, server_hostname=server_hostname)
         except ssl.SSLCertVerificationError as error:
             self.close()
             raise CertificateError(error.verify_message) from None
@@ -212,12 +244,15 @@ class Backend(httpcore.NetworkBackend):
     ) -> Stream:
         del timeout, local_address, socket_options  # the budget is stricter; we use no others
         bare = host.lower().rstrip(".")
-        addresses = self._addresses(bare, port)
+        budget = self._budgets.budget
+        with budget.spent_on("dns_ms"):
+            addresses = self._addresses(bare, port)
         refusal = check(bare, port, addresses, self._private_hosts)
         if refusal is not None and not self._is_proxy:
             raise RefusedError(refusal)
         point("outbound.connect.before")
-        sock = self._connected(addresses, port)
+        with budget.spent_on("connect_ms"):
+            sock = self._connected(addresses, port)
         point("outbound.connect.after")
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return Stream(sock, self._budgets)

@@ -98,3 +98,16 @@ def test_a_breaker_survives_its_table_and_never_stays_shut(
         assert load(breaker.policy, dump(breaker)) == breaker
     assert allows(breaker, at(now + 481)) >= 1
     assert load(BreakerPolicy(), "") == Breaker()
+
+
+@pytest.mark.req("E6")
+def test_its_turns_are_kept_through_its_table_and_only_the_latest() -> None:
+    breaker, now = Breaker(BreakerPolicy(consecutive=1, open_s=10)), NOW
+    for _ in range(30):
+        breaker = after(breaker, success=False, now=now)
+        now += timedelta(hours=1)
+        for _ in range(8):
+            breaker = load(breaker.policy, dump(after(breaker, success=True, now=now)))
+    assert [turn.to for turn in breaker.turns[-3:]] == ["open", "returning", "closed"]
+    assert breaker.turns[-3].at == NOW + timedelta(hours=29)
+    assert len(breaker.turns) == 20

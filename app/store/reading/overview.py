@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from app.store import tables as t
 
 Sources = tuple[str, ...] | None
+# Percentiles are those of so many deliveries at most.
+_LATEST = 2_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,8 @@ class DestinationNumbers:
     outcomes: Mapping[str, int]
     mean_ms: float
     oldest_due_ms: int
+    took_ms: tuple[int, ...] = ()
+    last_error: str = ""
 
 
 def states(connection: sa.Connection, what: str, sources: Sources) -> dict[str, int]:
@@ -159,7 +163,30 @@ def destination_numbers(
         outcomes={row[0]: row[1] for row in connection.execute(by_outcome)},
         mean_ms=float(connection.execute(sa.select(took).where(lately)).scalar() or 0),
         oldest_due_ms=connection.execute(oldest).scalar() or 0,
+        took_ms=_took_ms(connection, name),
+        last_error=_last_error(connection, name),
     )
+
+
+def _took_ms(connection: sa.Connection, name: str) -> tuple[int, ...]:
+    """How long the latest deliveries took, the quickest first."""
+    query = (
+        sa.select(t.attempts.c.ended_ms - t.attempts.c.started_ms)
+        .where(t.attempts.c.scope == f"destination:{name}", t.attempts.c.outcome == "done")
+        .order_by(t.attempts.c.id.desc())
+        .limit(_LATEST)
+    )
+    return tuple(sorted(connection.execute(query).scalars()))
+
+
+def _last_error(connection: sa.Connection, name: str) -> str:
+    query = (
+        sa.select(t.attempts.c.error)
+        .where(t.attempts.c.scope == f"destination:{name}", t.attempts.c.ended_ms.is_not(None))
+        .order_by(t.attempts.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar() or ""
 
 
 def conflicts(connection: sa.Connection, sources: Sources) -> int:

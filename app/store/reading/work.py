@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
 
 from app.store import tables as t
 from app.store.reading.pages import Ask, Page, select_page
 
 WorkTable = Literal["job", "message"]
+
+
+class _place_of(FunctionElement[int]):  # noqa: N801 - it reads as a function
+    """Where bytes stand in other bytes, from 1; 0 if they do not."""
+
+    type = sa.Integer()
+    inherit_cache = True
+
+
+@compiles(_place_of)
+def _instr(element: _place_of, compiler: Any, **more: Any) -> str:
+    return f"instr({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_place_of, "postgresql")
+def _position(element: _place_of, compiler: Any, **more: Any) -> str:
+    return f"pg_catalog.position({compiler.process(element.clauses, **more)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +43,9 @@ class WorkFilter:
     source: str = ""
     reference: str = ""
     error: str = ""
+    answer: str = ""
+    since_ms: int = 0
+    until_ms: int = 0
     ids: tuple[str, ...] = ()
     sources: tuple[str, ...] | None = None
 
@@ -149,11 +172,25 @@ def _query(kind: WorkTable, wanted: WorkFilter) -> sa.Select[Any]:
         pairs.append((table.c.reference, wanted.reference))
     for column, value in pairs:
         query = query.where(column == value) if value else query
+    if wanted.answer:
+        query = query.where(_has_answer(table, wanted.answer).exists())
+    if wanted.since_ms:
+        query = query.where(table.c.ordered_ms >= wanted.since_ms)
+    if wanted.until_ms:
+        query = query.where(table.c.ordered_ms < wanted.until_ms)
     if wanted.ids:
         query = query.where(table.c.id.in_(wanted.ids))
     if wanted.sources is not None:
         query = query.where(table.c.source.in_(wanted.sources))
     return query.where(_in_state(table, wanted.state)) if wanted.state else query
+
+
+def _has_answer(table: sa.Table, text: str) -> sa.Select[Any]:
+    """The tries of the enclosing query's work in whose record this text stands."""
+    # As it stands in JSON: a quotation mark in an answer has a stroke before it there.
+    wanted = json.dumps(text, ensure_ascii=False)[1:-1]
+    tries = sa.select(t.attempts.c.id).where(t.attempts.c.work == table.c.id)
+    return tries.where(_place_of(t.attempts.c.exchange, wanted.encode()) > 0)
 
 
 def _in_state(table: sa.Table, state: str) -> sa.ColumnElement[bool]:

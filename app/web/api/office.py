@@ -132,6 +132,14 @@ def moment(text: str) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
+def instant_ms(name: str, text: str) -> int:
+    """A time that a client told, in milliseconds since 1970; 0 for none."""
+    found = moment(text) if text else None
+    if text and found is None:
+        raise ProblemError(Problem(400, "invalid-request", f"{name}: must be a time in RFC 3339"))
+    return round(found.timestamp() * 1000) if found else 0
+
+
 def first(values: Iterable[Any]) -> Any:
     """The first of them, ``None`` without any."""
     return next(iter(values), None)

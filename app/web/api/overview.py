@@ -141,7 +141,7 @@ def _of_parts(office: Here, who: Asker) -> list[Need]:
     for place in destinations_out(office):
         if place.breaker in {"open", "half-open"}:
             number = place.states.get("waiting", 0) + place.states.get("pending", 0)
-            why = "it failed again and again: messages wait"
+            why = f"open since {place.breaker_since}, messages wait: {place.last_error}"
             found.append(Need("breaker", place.name, number, why, "/destinations"))
     for source in sources_out(office, who):
         if source.breaker in {"open", "half-open"}:

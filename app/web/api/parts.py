@@ -56,8 +56,18 @@ class SourceOut(Struct):
     waits_until: str | None
 
 
+class TurnOut(Struct):
+    """When a breaker turned, and to what."""
+
+    at: str | None
+    to: str
+
+
 class DestinationOut(Struct):
-    """A destination: messages by state, attempts of the last hour by outcome."""
+    """A destination: messages by state, attempts of the last hour by outcome.
+
+    The percentiles are those of its latest deliveries; ``breaker_turns`` has the newest last.
+    """
 
     name: str
     paused: PauseOut | None
@@ -68,6 +78,12 @@ class DestinationOut(Struct):
     mean_ms: float
     oldest_due_at: str | None
     waits_until: str | None
+    p50_ms: int | None = None
+    p95_ms: int | None = None
+    p99_ms: int | None = None
+    last_error: str = ""
+    breaker_since: str | None = None
+    breaker_turns: list[TurnOut] = []
 
 
 class RecipeOut(Struct):
@@ -291,6 +307,7 @@ class _Standing:
         scope = f"destination:{place.name}"
         since_ms = self._now_ms - _LATELY_MS
         numbers = overview.destination_numbers(self._connection, place.name, since_ms, self._now_ms)
+        circuit = self._circuit(scope, place.breaker)
         return DestinationOut(
             name=place.name,
             paused=self._paused.get(scope),
@@ -301,11 +318,20 @@ class _Standing:
             mean_ms=round(numbers.mean_ms, 1),
             oldest_due_at=at(numbers.oldest_due_ms),
             waits_until=self._waits_until(scope),
+            p50_ms=_percentile(numbers.took_ms, 50),
+            p95_ms=_percentile(numbers.took_ms, 95),
+            p99_ms=_percentile(numbers.took_ms, 99),
+            last_error=numbers.last_error,
+            breaker_since=_since(circuit),
+            breaker_turns=[TurnOut(_moment(turn.at), turn.to) for turn in circuit.turns],
         )
 
     def _breaker(self, scope: str, policy: BreakerPolicy) -> str:
         now = datetime.fromtimestamp(self._now_ms / 1000, UTC)
-        return breaker.word(breaker.load(policy, self._breakers.get(scope, "")), now)
+        return breaker.word(self._circuit(scope, policy), now)
+
+    def _circuit(self, scope: str, policy: BreakerPolicy) -> breaker.Breaker:
+        return breaker.load(policy, self._breakers.get(scope, ""))
 
     def _waits_until(self, scope: str) -> str | None:
         found = self._waits.get(scope)
@@ -315,6 +341,22 @@ class _Standing:
 SWITCHES: Mapping[tuple[str, str], Any] = {
     (kind, verb): _switch(kind, verb) for kind in _KINDS for verb in get_args(_Verb)
 }
+
+
+def _percentile(took_ms: tuple[int, ...], percent: int) -> int | None:
+    """The least value that so many percent do not exceed."""
+    return took_ms[-(-len(took_ms) * percent // 100) - 1] if took_ms else None
+
+
+def _since(circuit: breaker.Breaker) -> str | None:
+    phase = circuit.phase
+    return None if isinstance(phase, breaker.Closed) else _moment(phase.since)
+
+
+def _moment(when: datetime) -> str | None:
+    return at(round(when.timestamp() * 1000))
+
+
 HANDLERS: list[Any] = [
     source_list,
     destination_list,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,7 +10,7 @@ from msgspec import Struct
 
 from app.store.reading.files import Attempt, Found, Progress
 from app.store.reading.work import Work
-from app.telemetry.logs import without_credentials
+from app.web.api.attempts import AttemptOut, attempt_out
 from app.web.api.office import at
 from domain.events import Artifact
 from domain.order import Fact
@@ -29,21 +28,6 @@ class ProgressOut(Struct):
     done: int
     total: int | None
     since: str | None
-
-
-class AttemptOut(Struct):
-    """One try. Those of messages have what went over the wire, bounded and without secrets."""
-
-    number: int
-    at: str | None
-    ended_at: str | None
-    outcome: str
-    error: str
-    duration_ms: int | None = None
-    url: str | None = None
-    status: int | None = None
-    response_headers: list[list[str]] = []
-    response_body: str | None = None
 
 
 class ArtifactOut(Struct):
@@ -351,25 +335,6 @@ def message_row_out(row: Work, attempts: Mapping[str, list[Attempt]]) -> Message
         ordered_at=at(row.ordered_ms),
         due_at=at(row.due_ms) if is_open else None,
         ended_at=at(row.ended_ms),
-    )
-
-
-def attempt_out(attempt: Attempt) -> AttemptOut:
-    """One try, with what went over the wire where that is known."""
-    wire: dict[str, Any] = json.loads(attempt.exchange) if attempt.exchange else {}
-    took_ms = attempt.ended_ms - attempt.started_ms if attempt.ended_ms else None
-    url = wire.get("url")
-    return AttemptOut(
-        number=attempt.number,
-        at=at(attempt.started_ms),
-        ended_at=at(attempt.ended_ms),
-        outcome=attempt.outcome or "running",
-        error=without_credentials(attempt.error or wire.get("error") or ""),
-        duration_ms=wire.get("duration_ms", took_ms),
-        url=without_credentials(url) if url else None,
-        status=wire.get("status"),
-        response_headers=wire.get("response_headers", []),
-        response_body=wire.get("response_body"),
     )
 
 

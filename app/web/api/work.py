@@ -19,6 +19,7 @@ from app.web.api.office import (
     Listing,
     Office,
     Reasoned,
+    instant_ms,
     paged,
     there,
 )
@@ -131,11 +132,21 @@ def message_list(
     in_state: InState = "",
     reference: FromQuery[str] = "",
     source: FromQuery[str] = "",
+    answer: FromQuery[str] = "",
+    since: FromQuery[str] = "",
+    until: FromQuery[str] = "",
     limit: Limit = 50,
     cursor: Cursor = "",
 ) -> Listing[MessageOut]:
-    """Messages, the last ordered first; a receiver sees its own."""
+    """Messages, the last ordered first; a receiver sees its own.
+
+    ``answer`` is text that stands in the record of an attempt: its answer, reason or headers.
+    """
     wanted = WorkFilter(
+        # What went over the wire to a receiver is the operator's to see.
+        answer=answer if who.destination is None else "",
+        since_ms=instant_ms("since", since),
+        until_ms=instant_ms("until", until),
         state=in_state,
         name=destination if who.destination is None else who.destination,
         source=source,
