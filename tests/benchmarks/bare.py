@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import os
 import sys
 import time
 from typing import Any, cast
@@ -66,6 +67,8 @@ def main() -> None:
     print(server.port, flush=True)
     sys.stdin.read()
     server.stop(grace_s=5)
+    # Idle connections keep the server's own threads, which do not survive the interpreter's end.
+    os._exit(0)
 
 
 if __name__ == "__main__":
