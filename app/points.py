@@ -42,6 +42,8 @@ POINTS = (
     "blobs.fsync.after",
     "blobs.delete.before",
     "blobs.delete.after",
+    "notes.put.before",
+    "notes.put.after",
     "notify.send.before",
     "notify.send.after",
     "notify.ask.before",

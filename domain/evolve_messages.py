@@ -108,8 +108,13 @@ def message_delivered(file: File, event: e.MessageDelivered) -> File:
     known = file.messages[event.message].reference
     return _message_ended(
         file, event, "delivered", reached=True, error="", ended_ms=event.at_ms,
-        reference=event.reference or known,
+        reference=event.reference or known, erased=_is_gone(file.messages[event.message]),
     )  # fmt: skip
+
+
+def _is_gone(message: Message) -> bool:
+    """Whether its bytes are gone once it has arrived: what tells of an erasure names the file."""
+    return message.erased or message.type == "file.erased"
 
 
 def message_deferred(file: File, event: e.MessageDeferred) -> File:
@@ -139,7 +144,10 @@ def message_resolved(file: File, event: e.MessageResolved) -> File:
             return with_message(file, _resent(message, event.at_ms))
         case "delivered":
             phase = moved_message(message.phase, "delivered")
-            done = changed(message, phase=phase, reached=True, error="", ended_ms=event.at_ms)
+            gone = _is_gone(message)
+            done = changed(
+                message, phase=phase, reached=True, error="", ended_ms=event.at_ms, erased=gone
+            )
             return _notified(file, done)
         case "discard":
             phase = moved_message(message.phase, "discarded")

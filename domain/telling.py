@@ -115,6 +115,15 @@ def name_told(file: File, destination: str) -> str:
 
 def has_heard_of(file: File, destination: str) -> bool:
     """Whether the destination knows of the file's content, or is about to."""
+    return _last_heard(file, destination) not in {"", *_GONE}
+
+
+def may_have(file: File, destination: str) -> bool:
+    """Whether the destination may still have something of the file, also of a deleted one."""
+    return _last_heard(file, destination) not in {"", "file.erased"}
+
+
+def _last_heard(file: File, destination: str) -> str:
     heard = [
         m
         for m in file.messages.values()
@@ -122,12 +131,18 @@ def has_heard_of(file: File, destination: str) -> bool:
         and m.type != "file.renamed"
         and (m.reached or m.phase == "delivered" or m.is_open)
     ]
-    return bool(heard) and max(heard, key=_by_sequence).type not in _GONE
+    return max(heard, key=_by_sequence).type if heard else ""
 
 
 def listeners(file: File, notice: Notice, context: Context) -> list[Destination]:
-    """Who is to hear this and does not hold it true already."""
+    """Who is to hear this and does not hold it true already.
+
+    Of an erasure everyone is told who may have the file, whatever else they listen to.
+    """
     known = context.destinations
+    if notice.type == "file.erased":
+        had = dict.fromkeys(m.destination for m in file.messages.values())
+        return [known[n] for n in had if n in known and may_have(file, n)]
     if notice.only:
         names: tuple[str, ...] = (notice.only,)
     elif notice.version is None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
-from app.artifacts import Blob, Blobs, BlobsError
+from app.artifacts import ERASURES, Blob, Blobs, BlobsError
 from app.clock import Clock
 from app.config import Config, Retention
 from app.ledger import Ledger
@@ -17,6 +17,7 @@ from app.store import condemned, expiry, locks, projections
 from app.store.engine import Connection, Store
 from app.store.errors import StoreUnavailableError
 from app.store.expiry import Kept, KeptFile
+from app.store.reading import erasures
 from app.telemetry import log
 from domain.commands import Cause, ExpireContent, Refusal
 from domain.decider import decide
@@ -25,7 +26,7 @@ from domain.retention import Class, RetentionPolicy, due_before_ms, is_due
 
 AT_ONCE = 200
 _DAY_MS = 86_400_000
-_LOOK_S = 600.0
+_LOOK_S = 60.0
 _CAUSE = Cause("system", "sweep")
 
 
@@ -143,6 +144,7 @@ class Sweep:
         return self.swept
 
     def _steps(self) -> Iterator[Callable[[], None]]:
+        yield self._note_erasures
         yield from self._history()
         yield from self._content()
         yield from self._condemn()
@@ -241,6 +243,22 @@ class Sweep:
         elif command.stream not in self._seen:
             self._seen.add(command.stream)
             self.swept.files += 1
+
+    def _note_erasures(self) -> None:
+        """Erasures that no note was left of, as the store of blobs did not answer."""
+        store, ledger = self._parts.store, self._parts.ledger
+        with store.read() as connection:
+            after = expiry.place(connection, "erasures")
+        while not self._is_dry:
+            with store.read() as connection:
+                found = erasures.after(connection, after, limit=AT_ONCE)
+            if not found:
+                return
+            for erasure in found:
+                name, data = erasures.note(erasure.stream, erasure.recorded.event.at_ms)
+                self._parts.blobs.notes.put(ERASURES, name, data)
+            after = place = found[-1].position
+            ledger.operate(lambda c, now: expiry.keep_place(c, "erasures", place, now))  # noqa: B023
 
     # -- blobs ------------------------------------------------------------------------------------
 

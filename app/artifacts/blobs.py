@@ -14,26 +14,15 @@ import obstore
 from obstore.exceptions import BaseError, NotFoundError
 from obstore.store import LocalStore, S3Store
 
+from app.artifacts.errors import (
+    BlobsAwayError,
+    MissingBlobError,
+)
+from app.artifacts.notes import Notes, Writer
 from app.points import point
 
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _PIECE_BYTES = 1 << 20
-
-
-class BlobsError(Exception):
-    """Something is wrong with the store of blobs."""
-
-
-class BlobsAwayError(BlobsError):
-    """The store of blobs cannot be used now; later it may."""
-
-
-class MissingBlobError(BlobsError):
-    """A blob that was recorded is not there."""
-
-
-class DamagedBlobError(BlobsError):
-    """Under a digest lie bytes that cannot be its."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +60,10 @@ Spared = Callable[[str], AbstractContextManager[None]]
 class Blobs:
     """The blobs of one installation. All methods may be used by many threads and processes."""
 
-    def __init__(self, store: LocalStore | S3Store, putter: Putter) -> None:
+    def __init__(self, store: LocalStore | S3Store, putter: Putter, writer: Writer) -> None:
         self._store = store
         self._putter = putter
+        self.notes = Notes(store, writer)
         self._spared: Spared | None = None
 
     def guard(self, spared: Spared) -> None:

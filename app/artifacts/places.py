@@ -15,7 +15,9 @@ import obstore
 from obstore.exceptions import AlreadyExistsError
 from obstore.store import LocalStore, S3Store
 
-from app.artifacts.blobs import Blobs, BlobsError, DamagedBlobError
+from app.artifacts.blobs import Blobs
+from app.artifacts.errors import BlobsError, DamagedBlobError
+from app.artifacts.notes import BucketWriter, FolderWriter
 from app.points import point
 
 _READ_ONLY = 0o440
@@ -38,10 +40,10 @@ def open_blobs(url: str, *, options: Mapping[str, str] | None = None) -> Blobs:
     if url.startswith("file:"):
         root = _folder(url)
         root.mkdir(parents=True, exist_ok=True)
-        return Blobs(LocalStore(root), Folder(root))
+        return Blobs(LocalStore(root), Folder(root), FolderWriter(root))
     if url.startswith("s3:"):
         store = _bucket(url, dict(options or {}))
-        return Blobs(store, Bucket(store))
+        return Blobs(store, Bucket(store), BucketWriter(store))
     raise ValueError("artifacts: expected file:FOLDER or s3://bucket/prefix")
 
 

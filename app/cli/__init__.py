@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import (
+    erasing,
     explain,
     listen,
     operate,
@@ -71,6 +72,9 @@ app.command(epilog=FOUR)(upkeep.replay)
 app.command()(upkeep.verify)
 app.command()(secrets.secrets)
 app.command()(sweeping.sweep)
+app.command()(erasing.erase)
+app.command()(erasing.hold)
+app.command()(erasing.release)
 app.add_typer(tokens.app, name="tokens")
 
 

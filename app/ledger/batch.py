@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from app.clock import Dice
 from app.ledger.book import Book
-from app.ledger.gathered import Gathered
+from app.ledger.gathered import FORGETTING, Gathered
 from app.ledger.requests import (
     Accept,
     Accepted,
@@ -38,7 +38,7 @@ from app.store.numbers import Numbers
 from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, Lost, Refusal, RetryJob
 from domain.decider import decide
-from domain.events import ContentExpired, EventIgnored, FileErased, VersionReported
+from domain.events import EventIgnored, VersionReported
 from domain.installation import (
     ConflictResolved,
     DeliveryQuarantined,
@@ -255,12 +255,8 @@ class Batch:
             return decision
         for revision, event in enumerate(decision.events, start=file.revision + 1):
             self._store(event, command.cause, command.stream, revision)
-            if isinstance(event, FileErased):
-                self._gathered.erased[command.stream] = revision
-            if isinstance(event, ContentExpired):
-                self._gathered.expired.extend(event.messages)
-            if isinstance(event, (FileErased, ContentExpired)):
-                self._gathered.condemned |= _digests(file) - _digests(decision.after)
+            if isinstance(event, FORGETTING):
+                self._gathered.forget(event, revision, command.stream, (file, decision.after))
         self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
         self._files[command.stream] = decision.after
         return Recorded(decision.events, decision.after)
@@ -351,10 +347,6 @@ class Batch:
 
 def _because(command: AnyFileCommand, cause: Cause) -> AnyFileCommand:
     return command if command.cause == cause else replace(command, cause=cause)
-
-
-def _digests(file: File) -> set[str]:
-    return {artifact.sha256 for made in file.made.values() for artifact in made}
 
 
 def _work(finish: Finish) -> str:

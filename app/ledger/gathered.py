@@ -9,6 +9,11 @@ from app.store.codec import Stored
 from app.store.deliveries import Delivery
 from app.store.leases import Lease
 from domain.commands import Body
+from domain.events import ContentExpired, FileErased, MessageDelivered, MessageResolved
+from domain.states import File
+
+Forgetting = FileErased | ContentExpired | MessageDelivered | MessageResolved
+FORGETTING = (FileErased, ContentExpired, MessageDelivered, MessageResolved)
 
 
 @dataclass(slots=True)
@@ -26,3 +31,24 @@ class Gathered:
     erased: dict[str, int] = field(default_factory=dict)
     expired: list[str] = field(default_factory=list)
     condemned: set[str] = field(default_factory=set)
+
+    def forget(
+        self, event: Forgetting, revision: int, stream: str, states: tuple[File, File]
+    ) -> None:
+        """Note what this event takes away, between the states before and after the command."""
+        before, after = states
+        match event:
+            case FileErased():
+                self.erased[stream] = revision
+                self.condemned |= _digests(before) - _digests(after)
+            case ContentExpired(messages=messages):
+                self.expired.extend(messages)
+                self.condemned |= _digests(before) - _digests(after)
+            case MessageDelivered(message=message) | MessageResolved(message=message):
+                # What tells of an erasure names the file, and is not needed once it is known.
+                if after.messages[message].erased:
+                    self.expired.append(message)
+
+
+def _digests(file: File) -> set[str]:
+    return {artifact.sha256 for made in file.made.values() for artifact in made}

@@ -13,6 +13,7 @@ LOG_NAMES = {
     "delivery.ignored": "A first delivery was stored that starts no work (debug).",
     "delivery.rejected": "A delivery was turned away, for the reason given.",
     "delivery.stale": "A first delivery was stored that a newer one had overtaken (debug).",
+    "erasure.not_noted": "Word of an erasure was not left beside the artifacts; a sweep does it.",
     "handshake.unvisited": "A source asked for a call that this process cannot make.",
     "hooks.request.broken": "A delivery failed by a defect and was answered with 500.",
     "job.broken": "An attempt failed by a defect of the program; it counts as failed.",

@@ -21,6 +21,8 @@ ELSEWHERE = {
     "sequencer.commit.after": "only PostgreSQL has a sequencer",
     "blobs.delete.before": "only a sweep deletes",
     "blobs.delete.after": "only a sweep deletes",
+    "notes.put.before": "only an erasure and a sweep leave notes",
+    "notes.put.after": "only an erasure and a sweep leave notes",
     "notify.ask.before": "only unclear = ask asks: the test below",
     "notify.ask.after": "only unclear = ask asks: the test below",
 }

@@ -8,6 +8,7 @@ from app.web.api import (
     arrivals,
     artifacts,
     dead,
+    erasing,
     files,
     log,
     overview,
@@ -20,7 +21,21 @@ from app.web.api import (
 from app.web.api.office import DEPENDENCIES
 
 PATH = "/api/v1"
-_MODULES = (arrivals, artifacts, dead, files, log, overview, parts, ping, secrets, tokens, work)
+_MODULES = (
+    arrivals,
+    artifacts,
+    dead,
+    erasing,
+    erasing,
+    files,
+    log,
+    overview,
+    parts,
+    ping,
+    secrets,
+    tokens,
+    work,
+)
 
 
 def create_api() -> Router:

@@ -11,15 +11,18 @@ import msgspec
 from litestar.params import HeaderParameter
 from msgspec import Struct
 
+from app.artifacts import ERASURES, BlobsError
 from app.ledger.requests import Control, Order, Recorded, Request
 from app.store import idempotency
 from app.store.idempotency import Before
+from app.store.reading import erasures
 from app.store.reading.files import Found
+from app.telemetry import log
 from app.web.api.office import Office
 from app.web.auth import Who
 from app.web.problems import Problem
 from app.web.rest import ProblemError
-from domain.commands import AnyFileCommand, Decision, Refusal
+from domain.commands import AnyFileCommand, Decision, EraseFile, Refusal
 from domain.decider import decide
 from domain.events import StepsOrdered
 from domain.installation import ControlEvent
@@ -99,7 +102,20 @@ def _told(before: Before, call: Call) -> bytes:
 
 def order(office: Office, *commands: AnyFileCommand) -> Ordered:
     """Give orders about files; a refusal of the last is the answer, as a problem."""
-    return submit(office, *(Order(command) for command in commands))
+    ordered = submit(office, *(Order(command) for command in commands))
+    for command in commands:
+        if isinstance(command, EraseFile):
+            _note_erasure(office, command.stream)
+    return ordered
+
+
+def _note_erasure(office: Office, stream: str) -> None:
+    """Leave word of it outside the database: an older backup, restored, knows nothing of it."""
+    try:
+        office.blobs.notes.put(ERASURES, *erasures.note(stream, office.now_ms))
+    except (BlobsError, OSError):
+        # It is on the log: the next sweep makes up for it.
+        log.warning("erasure.not_noted", stream=stream)
 
 
 def control(office: Office, event: ControlEvent, who: Who, reason: str) -> Ordered:
