@@ -41,7 +41,8 @@ dev: .venv/locked ## only build .venv
 	@echo "next: . .venv/bin/activate"
 
 crash: .venv/locked ## kill at every point and every pair of points
-	$(PYTEST) -n $(WORKERS) tests/crash --all-pairs
+	$(PYTEST) -n $(WORKERS) tests/crash tests/e2e/test_fleet.py \
+	  tests/contract/test_interleavings.py --all-pairs
 
 e2e browser: .venv/locked ## real processes; the console in Chromium
 	$(PYTEST) tests/$@

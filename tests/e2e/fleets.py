@@ -121,7 +121,7 @@ class Fleet:
 
     def await_web(self) -> None:
         """Wait until deliveries are taken."""
-        until(self._is_taking, within_s=60)
+        until(self._is_taking, within_s=120)
 
     def _is_taking(self) -> bool:
         try:

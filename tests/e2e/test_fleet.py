@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
 import sys
+import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import httpx
 import pytest
 import sqlalchemy as sa
 
+from app.cli.demo.platform import Slow
+from app.clock import SystemClock
 from app.replay import replay
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.verify import verify_artifacts, verify_chain
+from domain import profiles
 from tests.brokers import Valkey, valkey_server
 from tests.e2e.fleets import Fleet, Killer, bucket_or_skip, fleet
 from tests.runtimes import until
@@ -127,3 +136,106 @@ def disturb(made: Fleet, postgres: Postgres, valkey: Valkey, *, times: int) -> N
         valkey.stop()
         valkey.start()
         valkey.empty()
+
+
+@pytest.mark.req("A10")
+def test_twenty_copies_at_once_to_four_processes_are_one_event(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    with fleet(tmp_path, database=postgres.fresh()) as made:
+        made.start("web", 4)
+        made.start("worker", 1)
+        made.await_web()
+        place = made.config.installation
+        url = f"http://{place.listen_host}:{place.listen_port}/hooks/contracts"
+        event = made.version("F-1")
+        start = threading.Barrier(20)
+
+        def deliver(_: int) -> httpx.Response:
+            request = profiles.compose(
+                made.config.sources[0].ready, event, url, SystemClock().now(), ed25519=no_key
+            )
+            assert not isinstance(request, profiles.Refused)
+            headers = {name: str(value) for name, value in request.headers}
+            # A connection of its own, so that the kernel gives the copies to all four.
+            with httpx.Client() as client:
+                start.wait(30)
+                return client.post(url, content=request.body, headers=headers)
+
+        with ThreadPoolExecutor(20) as threads:
+            answers = list(threads.map(deliver, range(20)))
+        assert sorted(a.status_code for a in answers) == [200] * 19 + [202]
+        assert len({a.json()["receipt"]["id"] for a in answers}) == 1
+        until(made.is_told, within_s=60)
+        assert made.stop() == [0, 0]
+        assert made.downloads() == {("F-1", "1"): 1}
+        assert [entry["verdict"] for entry in made.told()] == ["new"]
+
+
+def no_key(_: bytes, __: bytes) -> bytes:
+    raise AssertionError("the sample signs with a shared secret")
+
+
+@pytest.mark.req("D1")
+@pytest.mark.timeout(300)
+def test_a_worker_that_was_stopped_past_its_lease_cannot_commit(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    url = postgres.fresh()
+    with fleet(tmp_path, database=url) as made:
+        made.start("web", 1)
+        zombie = made.start("worker", 1)
+        made.await_web()
+        event = made.version("F-1")
+        made.platform.misbehave("F-1", "1", Slow(5.0))
+        made.send([event])
+        until(made.downloads)
+        zombie.process.send_signal(signal.SIGSTOP)
+        healthy = made.start("worker", 1)
+        # Its lease runs out after a minute; then the other one takes the job and finishes it.
+        until(made.is_told, within_s=150)
+        store = open_store(url)
+        until(lambda: unfinished(store) == 0)
+        with store.read() as connection:
+            before = connection.execute(sa.select(t.events.c.id)).all()
+        zombie.process.send_signal(signal.SIGCONT)
+        until(lambda: b"job.result_dropped" in (tmp_path / "fleet.log").read_bytes(), within_s=30)
+        with store.read() as connection:
+            assert connection.execute(sa.select(t.events.c.id)).all() == before
+        assert healthy.process.poll() is None
+        until(lambda: unplaced(store) == 0)
+        assert made.stop() == [0, 0, 0]
+        judge(made, store)
+        store.close()
+
+
+def test_a_crew_replaces_the_dead_and_renews_one_after_the_other(
+    tmp_path: Path, postgres: Postgres
+) -> None:
+    with fleet(tmp_path, database=postgres.fresh()) as made:
+        crew = made.start("web", 2)
+        made.await_web()
+        first = set(crew.members)
+        os.kill(min(first), signal.SIGKILL)
+        until(lambda: len(set(crew.members) - first) == 1, within_s=30)
+        second = set(crew.members)
+        until(lambda: (tmp_path / "fleet.log").read_bytes().count(b"process.started") == 3)
+        crew.process.send_signal(signal.SIGHUP)
+        until(lambda: len(crew.members) == 2 and not second & set(crew.members), within_s=90)
+        made.send([made.version("F-1")])
+        assert made.answers[0].result(60).status == 202
+        assert made.stop() == [0]
+
+
+def test_halves_refuse_a_store_that_one_process_owns(tmp_path: Path) -> None:
+    with fleet(tmp_path, database="sqlite:///store.db") as made:
+        for kind in ("web", "worker"):
+            ended = subprocess.run(
+                [sys.executable, "-m", "app.cli", kind, "-c", str(made.config.path)],
+                env=made.environ,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert ended.returncode == 2
+            assert "laufzettel run" in ended.stderr
