@@ -20,7 +20,7 @@ from app.store import breakers, queue
 from app.store.leases import WorkKind
 from domain.signatures import InvalidSecret
 from jobs import notify
-from jobs.relay import Parts, Relay
+from jobs.relay import POLL_S, Parts, Relay
 from jobs.runner import Runner
 from jobs.runner.claims import Claims
 from jobs.runner.effects import Effects, Settings
@@ -117,6 +117,7 @@ class Outbox:
         )
         self._runner = self._built(gate)
         self._threads = ThreadPoolExecutor(8)
+        self._look_again_s = POLL_S
 
     def close(self) -> None:
         """End its threads."""
@@ -125,7 +126,7 @@ class Outbox:
     def step(self) -> int:
         """Send what may be sent now, all at once; gives how many claims were tried."""
         self.receiver.step += 1
-        self._relay.round()
+        self._look_again_s = self._relay.round()
         found, self._found = self._found, []
         list(self._threads.map(lambda each: self._runner.run(*each), found))
         return len(found)
@@ -138,7 +139,9 @@ class Outbox:
             self.clock.advance(min(wait_s, end_s - self.clock.monotonic()))
 
     def _until_next_s(self) -> float:
-        """When the breaker lets a probe go, or the next message is due."""
+        """When the rate or the breaker lets one go, or the next message is due."""
+        if self._look_again_s < POLL_S:
+            return max(self._look_again_s, 0.001)
         now_s = self.clock.now().timestamp()
         with self.base.store.read() as connection:
             found = breakers.load(connection, "destination:erp")

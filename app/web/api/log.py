@@ -1,9 +1,8 @@
-"""The log in order, and live; a destination's messages for those who would rather pull."""
+"""The log in order, and live."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,16 +13,14 @@ from litestar.response import ServerSentEvent, ServerSentEventMessage
 from msgspec import Struct
 
 from app.store.reading import log
-from app.store.reading.log import FeedItem, LogFilter, Positioned
+from app.store.reading.log import LogFilter, Positioned
 from app.telemetry.logs import without_credentials
 from app.web.api.office import Asker, Here, Limit, Office, at
 from app.web.auth import needs
-from app.web.problems import Problem
-from app.web.rest import ProblemError
 
 _TAGS = ["log"]
-_LOOK_AGAIN_S = 0.5
-_STILL_HERE_S = 15.0
+LOOK_AGAIN_S = 0.5
+STILL_HERE_S = 15.0
 _LIVE_LIMIT = 200
 
 
@@ -54,21 +51,6 @@ class LogPage(Struct):
 
     items: list[LogEvent]
     next: int
-
-
-class FeedMessage(Struct):
-    """One message as it is sent to those that do not pull."""
-
-    id: str
-    cursor: str
-    body: Any
-
-
-class FeedPage(Struct):
-    """Messages in order; ask again ``after`` the cursor ``next``."""
-
-    items: list[FeedMessage]
-    next: str
 
 
 @get("/log", guards=[needs("viewer")], summary="The log, in order or live", tags=_TAGS)
@@ -110,35 +92,6 @@ def file_log(
     return LogPage([event_out(item) for item in found], following)
 
 
-@get(
-    "/feed/{destination:str}",
-    guards=[needs("receiver")],
-    sync_to_thread=True,
-    summary="Messages, for pulling",
-    tags=["feed"],
-)
-def feed(
-    office: Here,
-    who: Asker,
-    destination: FromPath[str],
-    after: FromQuery[str] = "",
-    limit: Limit = 100,
-) -> FeedPage:
-    """A destination's messages in the order of the log, the same that are sent.
-
-    A cursor from before a restore is answered with 410 and the place to read again from.
-    """
-    is_theirs = who.destination in {None, destination} and who.sources is None
-    if not is_theirs or office.config.destination(destination) is None:
-        raise ProblemError(Problem(404, "not-found"))
-    position = _position(office, after)
-    with office.store.read() as connection:
-        found, read = log.feed(connection, destination, position, limit=limit)
-    incarnation = office.ledger.book.incarnation
-    items = [_fed(item, incarnation) for item in found]
-    return FeedPage(items, f"{incarnation}.{read}")
-
-
 def event_out(item: Positioned) -> LogEvent:
     """An event as it is shown."""
     recorded = item.recorded
@@ -177,42 +130,11 @@ async def _live(
             silent_s = 0.0
             continue
         # The log is followed by position: who looks again misses nothing, however late it commits.
-        await asyncio.sleep(_LOOK_AGAIN_S)
-        silent_s += _LOOK_AGAIN_S
-        if silent_s >= _STILL_HERE_S:
+        await asyncio.sleep(LOOK_AGAIN_S)
+        silent_s += LOOK_AGAIN_S
+        if silent_s >= STILL_HERE_S:
             silent_s = 0.0
             yield ServerSentEventMessage(comment="still here")
 
 
-def _position(office: Office, cursor: str) -> int:
-    """Where a cursor points; one of a history that a restore took back is gone."""
-    if not cursor:
-        return 0
-    incarnation, _, text = cursor.partition(".")
-    if not all(
-        part.isascii() and part.isdecimal() and len(part) < 19 for part in (incarnation, text)
-    ):
-        raise ProblemError(Problem(400, "invalid-request", "the cursor is not one of ours"))
-    position = int(text)
-    present = office.ledger.book.incarnation
-    with office.store.read() as connection:
-        last, restored = log.last_position(connection), log.restored_at(connection)
-    is_gone = int(incarnation) < present and restored is not None and position >= restored
-    if is_gone:
-        detail = "the log was restored since: read again from `next`; known ids are no news"
-        more = {"next": f"{present}.{(restored or 1) - 1}"}
-        raise ProblemError(Problem(410, "gone", detail, more))
-    if int(incarnation) > present or position > last:
-        raise ProblemError(Problem(400, "invalid-request", "the cursor is not one of ours"))
-    return position
-
-
-def _fed(item: FeedItem, incarnation: int) -> FeedMessage:
-    try:
-        body = json.loads(item.body) if item.body is not None else None
-    except ValueError:
-        body = None
-    return FeedMessage(item.message, f"{incarnation}.{item.position}", body)
-
-
-HANDLERS: list[Any] = [log_page, file_log, feed]
+HANDLERS: list[Any] = [log_page, file_log]
