@@ -11,6 +11,9 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from app.store.rare import IS_RARE
+from app.store.xid8 import Xid8
+
 TableClass = Literal["truth", "history", "operational", "projection"]
 
 metadata = sa.MetaData()
@@ -65,6 +68,7 @@ events = _table(
     _text("type"),
     _bytes("body"),
     sa.UniqueConstraint("stream", "revision", name="events_stream_revision"),
+    sa.Index("events_rare", "type", "id", sqlite_where=IS_RARE, postgresql_where=IS_RARE),
 )
 
 positions = _table(
@@ -112,6 +116,7 @@ receipts = _table(
     _text("delivery_id", null=True),
     _text("key_id"),
     _number("payload"),
+    sa.Index("receipts_accepted", "accepted_ms"),
     sa.Index("receipts_id", "id", unique=True),
     sa.Index("receipts_source", "source", "id"),
     sa.Index("receipts_stream", "stream"),
@@ -157,6 +162,7 @@ attempts = _table(
     _text("error"),
     _text("scope"),
     _bytes("exchange", null=True),
+    sa.Index("attempts_started", "started_ms"),
     sa.Index("attempts_work", "work", "id"),
     sa.Index("attempts_scope", "scope", "id"),
 )
@@ -250,17 +256,6 @@ workers = _table(
 # The two tables below are on PostgreSQL only, where many processes append and one gives positions.
 only_postgresql = sa.MetaData()
 
-
-class Xid8(sa.types.UserDefinedType[str]):
-    """A transaction's id, as PostgreSQL counts them without end; it never leaves the server."""
-
-    cache_ok = True
-
-    def get_col_spec(self, **_: object) -> str:
-        """The type's name."""
-        return "XID8"
-
-
 unsequenced = sa.Table(
     "unsequenced",
     only_postgresql,
@@ -334,6 +329,7 @@ jobs = _table(
     _flag("asked"),
     _text("error", private=True),
     _open("jobs_due", OPEN_JOBS, "kind", "source", "due_ms"),
+    sa.Index("jobs_ordered", "ordered_ms", "id"),
     sa.Index("jobs_state", "state", "ended_ms"),
     sa.Index("jobs_stream", "stream"),
 )
@@ -358,6 +354,7 @@ messages = _table(
     _text("error", private=True),
     _text("reference", private=True),
     _open("messages_due", OPEN_MESSAGES, "destination", "due_ms"),
+    sa.Index("messages_ordered", "ordered_ms", "id"),
     sa.Index("messages_state", "state", "ended_ms"),
     sa.Index("messages_stream", "stream", "destination", "sequence"),
 )
