@@ -95,7 +95,7 @@ _RULES = tuple(
         (
             r"\b5\d\d\b",
             "The other side has trouble of its own.",
-            "Once it works again, retry: the same message has the same id, nothing comes twice.",
+            "Once it works again, retry: nothing that is done is made or sent twice.",
         ),
         (
             r"certificate|tls|ssl",

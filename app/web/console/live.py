@@ -34,14 +34,16 @@ async def live(request: Request[Any, Any, Any], visit: Visiting) -> ServerSentEv
 
 
 async def _moves(office: Office, is_in: Any) -> AsyncIterator[ServerSentEventMessage]:
-    before = (-1, 0)
+    before = (-1, -1)
     looks = 0
     while not office.stopping.is_set():
         now = await asyncio.to_thread(_seen, office)
         is_working = bool(now[1]) and looks % _PROGRESS_EVERY == 0
-        if now != before or is_working:
-            before = now
+        if now[0] != before[0]:
             yield ServerSentEventMessage(data=str(now[0]), event="moved")
+        elif now[1] != before[1] or is_working:
+            yield ServerSentEventMessage(data=str(now[1]), event="working")
+        before = now
         looks += 1
         if looks % _CHECK_EVERY == 0:
             if not await asyncio.to_thread(is_in):

@@ -16,6 +16,7 @@ from litestar.exceptions import NotAuthorizedException, PermissionDeniedExceptio
 from litestar.handlers import BaseRouteHandler
 
 from app.config import Config
+from app.store.reading import log
 from app.web.access import Role
 from app.web.api.office import Office
 from app.web.auth import RANKS, Doorkeeper, Guard, Who
@@ -30,10 +31,14 @@ _PARTS = 4
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """Someone who signed in. ``proof`` goes into every form: other sites cannot know it."""
+    """Someone who signed in. ``proof`` goes into every form: other sites cannot know it.
+
+    ``position`` is where the log ended before their page was made: what came since is news.
+    """
 
     who: Who
     proof: str = field(repr=False)
+    position: int = 0
 
     def may(self, role: Role) -> bool:
         """Whether they have this role or a higher one."""
@@ -76,7 +81,9 @@ def read(office: Office, keeper: Doorkeeper, value: str) -> Session | None:
         return None
     if not hmac.compare_digest(parts[3].encode(), _seal(office, _body(value), found[1]).encode()):
         return None
-    return Session(found[0], _seal(office, f"form.{value}", found[1]))
+    with office.store.read() as connection:
+        position = log.last_position(connection)
+    return Session(found[0], _seal(office, f"form.{value}", found[1]), position)
 
 
 def signed_in(role: Role) -> Guard:

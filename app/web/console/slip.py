@@ -66,7 +66,7 @@ VERDICTS = {
 _BAD = {"JobDied", "MessageDied", "VersionFailed"}
 _UNSURE = {"JobDeferred", "MessageDeferred", "MessageUnclear", "DeliveryQuarantined"}
 _GOOD = {"VersionCompleted", "MessageDelivered", "OriginalStored", "StepFinished"}
-_ORDER: dict[Lane, int] = {"delivery": 0, "event": 1, "job": 2, "message": 3}
+_ORDER: dict[Lane, int] = {"delivery": 0, "job": 1, "message": 1, "event": 2}
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,13 +45,9 @@ function follow(live, line) {
     line.className = word;
     if (line.textContent !== line.dataset[word]) line.textContent = line.dataset[word];
   };
-  let first = true;
+  let at = Number(document.body.dataset.at);
   let waiting = 0;
-  source.addEventListener("moved", () => {
-    if (first) {
-      first = false;
-      return;
-    }
+  const look = () => {
     if (waiting) return;
     waiting = setTimeout(async () => {
       waiting = 0;
@@ -62,7 +58,13 @@ function follow(live, line) {
       await refresh(live).catch(() => say("off"));
       if (line.className !== "off") say("on");
     }, 600);
+  };
+  source.addEventListener("moved", (event) => {
+    if (Number(event.data) <= at) return;
+    at = Number(event.data);
+    look();
   });
+  source.addEventListener("working", look);
   source.addEventListener("open", () => say("on"));
   source.addEventListener("error", () => say("off"));
 }
