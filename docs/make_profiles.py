@@ -1,12 +1,18 @@
-"""Make docs/reference/profiles.md from the profiles: ``python docs/make_profiles.py``."""
+"""Make the pages about profiles and sources: ``python docs/make_profiles.py``."""
 
 from __future__ import annotations
 
+import json
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs/reference/profiles.md"
+SOURCES = ROOT / "docs/reference/sources"
+FACTS = ROOT / "docs/sources.toml"
+SAMPLES = ROOT / "tests/vectors/payloads.json"
 sys.path.insert(0, str(ROOT))
 
 from domain import profiles  # noqa: E402
@@ -18,7 +24,8 @@ INTRO = """# Source profiles
 
 A profile says how one provider's deliveries are verified, read and answered. `profile = "NAME"` in
 `[sources.X]` chooses it; everything in `[sources.X.map]` and `[sources.X.types]` goes before it.
-This page is made from the profiles (`python docs/make_profiles.py`); a test keeps it true.
+This page is made from the profiles (`python docs/make_profiles.py`); a test keeps it true. What to
+set up at each provider is on [a page of its own](sources/README.md).
 
 - **Proof**: which bytes are signed. `{body}` are the bytes as they arrived, `{header:NAME}` a
   header's value as it arrived. "A password" means that nothing is signed: whoever knows the value,
@@ -61,6 +68,75 @@ PROOFS = {
 def page() -> str:
     found = [profiles.profile(name) for name in profiles.names()]
     return INTRO + "\n".join(_section(profile) for profile in found if profile is not None)
+
+
+def source_pages() -> dict[str, str]:
+    """A page for each profile, by the name of its file."""
+    facts = tomllib.loads(FACTS.read_text(encoding="utf-8"))
+    samples: dict[str, dict[str, Any]] = {}
+    for sample in json.loads(SAMPLES.read_text(encoding="utf-8")):
+        if sample["kind"] == "event" or sample["provider"] not in samples:
+            samples.setdefault(sample["provider"].replace("_", "-"), sample)
+    found = {name: profiles.profile(name) for name in profiles.names()}
+    pages = {
+        f"{name}.md": _source_page(profile, facts[name], samples.get(_SAMPLE_OF.get(name, name)))
+        for name, profile in found.items()
+        if profile is not None
+    }
+    lines = [f"- [{p.title or n}]({n}.md)" for n, p in found.items() if p is not None]
+    return pages | {"README.md": INDEX + "\n".join(lines) + "\n"}
+
+
+_SAMPLE_OF = {"standard-webhooks-v1a": "standard-webhooks", "aws-eventbridge": ""}
+INDEX = """# Sources
+
+A page for each system that can announce files: what to set up there, what is signed, how it
+repeats. All are made from the profiles (`python docs/make_profiles.py`), [side by
+side](../profiles.md). A system that is not here and signs in a common way needs no code: see
+[how to add one](../../how-to/add-a-provider.md).
+
+Set-up and rights are directions: screens and names move. "(check)" marks figures that were not read
+in the provider's own documentation.
+
+"""
+
+
+def _source_page(profile: Profile, facts: dict[str, str], sample: dict[str, Any] | None) -> str:
+    name = profile.name
+    heads = (("Set-up", "setup"), ("Rights", "rights"), ("Repeats", "retry"), ("Limits", "limits"))
+    told = "\n".join(f"## {head}\n\n{facts[key]}\n" for head, key in heads)
+    config = _config(profile)
+    body = _section(profile).partition("\n")[2].lstrip("\n").partition("\n")[2].lstrip("\n")
+    return (
+        f'# {profile.title or name}\n\n`profile = "{name}"`. The words of the table are explained '
+        f"on [the page of all profiles](../profiles.md).\n\n{body}\n{told}\n"
+        f"Address: `https://YOUR-HOST/hooks/{name}`, by the name of the source.\n\n"
+        f"## Configuration\n\n{config}{_sample(sample)}"
+    )
+
+
+def _config(profile: Profile) -> str:
+    if profile.name == "hmac":
+        return "See [a scheme of one's own](../configuration.md#a-scheme-of-ones-own).\n"
+    name = profile.name
+    lines = [f"[sources.{name}]", f'profile = "{name}"']
+    if profile.needs_secrets:
+        lines.append(f'secrets = ["env:{name.upper().replace("-", "_")}_SECRET"]')
+    if not profile.has_signed_id:
+        lines.append("unsigned = true  # the event id is in no signed bytes: see the risk above")
+    if name.startswith("aws-s"):
+        lines.append('allow   = ["arn:aws:sns:eu-central-1:123456789012:files"]')
+    lines += [f"[sources.{name}.download]", 'hosts   = ["files.example.org"]']
+    return "```toml\n" + "\n".join(lines) + "\n```\n"
+
+
+def _sample(sample: dict[str, Any] | None) -> str:
+    if sample is None:
+        return ""
+    head = "\n".join(f"{k}: {v}" for k, v in sample["headers"].items())
+    body = sample["body"]
+    text = json.dumps(body, indent=1, ensure_ascii=False) if body else "(no body)"
+    return f"\n## Sample\n\n```\n{head}\n\n{text}\n```\n"
 
 
 def _section(profile: Profile) -> str:
@@ -141,3 +217,6 @@ def _types(profile: Profile) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(page(), encoding="utf-8")
+    SOURCES.mkdir(exist_ok=True)
+    for file, text in source_pages().items():
+        (SOURCES / file).write_text(text, encoding="utf-8")

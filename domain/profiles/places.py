@@ -85,7 +85,7 @@ class Places:
             pieces[1::3], pieces[2::3], pieces[3::3], strict=True
         ):
             value = self._hole(what)
-            if value is ABSENT:
+            if value is ABSENT or (is_url and _extends_host(filled, what, value)):
                 return ABSENT
             safe = "/" if keeps_slashes else ""
             is_host = what == "host"
@@ -102,6 +102,12 @@ class Places:
         if isinstance(found, bool) or not isinstance(found, (str, int)):
             return ABSENT
         return _or_absent(str(found))
+
+
+def _extends_host(filled: list[str], what: str, value: str) -> bool:
+    # Behind "https://{host}" a value that begins with no slash would make another host of it.
+    is_at_host = len(filled) > 1 and filled[0].endswith("://") and "".join(filled[2:]) == ""
+    return is_at_host and what != "host" and not value.startswith("/")
 
 
 def _or_absent(text: str | None) -> str | Absent:
