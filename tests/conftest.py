@@ -16,7 +16,7 @@ from app.clock import SettableClock
 from app.store import migrate
 from app.store.engine import Store, open_store
 from app.telemetry import configure_logs
-from tests import runtimes
+from tests import installations, runtimes
 from tests.crash.zygotes import Zygote
 from tests.stores import SIDES, Postgres
 
@@ -80,6 +80,7 @@ def store(store_url: str) -> Iterator[Store]:
 def either_database(store_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the test configures has its store on each backend in turn."""
     monkeypatch.setattr(runtimes, "DATABASE", store_url)
+    monkeypatch.setattr(installations, "DATABASE", store_url)
 
 
 @pytest.fixture

@@ -23,6 +23,8 @@ from app.config import Config, load
 from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Control
+from app.ledger.sequencing import Sequencing
+from app.store import migrate
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.web import Web, create_web
@@ -36,6 +38,8 @@ SECRET = "laufzettel-test-secret-1"
 OLD_SECRET = "laufzettel-test-secret-2"
 NOW = datetime(2026, 11, 30, 10, 15, 30, tzinfo=UTC)
 KEY = b"installation-key-of-the-tests..."
+# Where recording() puts the store, "" for the folder; tests for both databases set another.
+DATABASE = ""
 ENVIRON = {"S_SECRET": SECRET, "S_OLD_SECRET": OLD_SECRET, "ERP_SECRET": "whsec_" + "QUJD" * 8}
 
 SOURCE = """
@@ -158,15 +162,21 @@ def configured(folder: Path, text: str) -> Config:
 @contextmanager
 def recording(folder: Path, config: Config, clock: Clock) -> Iterator[tuple[Store, Ledger]]:
     """A store and its Ledger, without anything around them."""
-    store = open_store(f"sqlite:///{folder}/laufzettel.db")
-    with store.writing.begin() as connection:
-        t.metadata.create_all(connection)
+    store = open_store(DATABASE or f"sqlite:///{folder}/laufzettel.db")
+    if DATABASE:
+        migrate.upgrade(store)
+    else:
+        with store.writing.begin() as connection:
+            t.metadata.create_all(connection)
     recipes = tuple(configured.recipe for configured in config.recipes)
     places = {p.name: Listener(p.name, types=p.types) for p in config.destinations}
     pinned = {recipe.digest: recipe for recipe in recipes}
     book = Book(KEY, 1, recipes, places, config.installation.base_url, pinned)
     ledger = Ledger(store, book, clock, SystemDice())
     ledger.start()
+    sequencing = Sequencing(store, "test", SystemClock())
+    if store.backend != "sqlite":
+        sequencing.start()
     try:
         for recipe in recipes:
             defined = RecipeDefined(at_ms=0, digest=recipe.digest, form=recipe.canonical.decode())
@@ -174,6 +184,7 @@ def recording(folder: Path, config: Config, clock: Clock) -> Iterator[tuple[Stor
         yield store, ledger
     finally:
         ledger.close()
+        sequencing.close()
         store.close()
 
 

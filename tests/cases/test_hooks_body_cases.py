@@ -62,6 +62,18 @@ def test_a_11_a_12_a_14_a_15_a_16_json_that_is_not_strict_is_400_and_listed(
     assert found(running, t.deliveries)[0].reason == reason
 
 
+@pytest.mark.req("A5")
+@pytest.mark.usefixtures("either_database")
+def test_a_16_what_is_no_utf8_is_refused_though_it_is_genuinely_signed(tmp_path: Path) -> None:
+    with installed(tmp_path) as running:
+        answer = running.send(body_of("invalid-utf8.bin"))
+        assert (answer.status_code, answer.json()["type"]) == (400, "invalid-json")
+        assert recorded(running) == count(running, t.receipts) == count(running, t.payloads) == 0
+        refused(running, 1)
+        listed = running.api("GET", "/deliveries?verdict=rejected", running.token()).json()
+    assert [each["reason"] for each in listed["items"]] == ["not UTF-8"]
+
+
 @pytest.mark.req("A6")
 @pytest.mark.parametrize("size", ["1872", True])
 def test_a_12_a_broken_contract_names_the_field_and_not_its_value(

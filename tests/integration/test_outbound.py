@@ -196,7 +196,7 @@ def test_a_resolver_that_hangs_costs_its_limit_only() -> None:
 
 @pytest.mark.req("E11")
 @pytest.mark.parametrize("kind", ["expired", "self-signed", "wrong name"])
-def test_c_18_e_13_a_bad_certificate_gets_neither_token_nor_body(
+def test_c_18_a_bad_certificate_gets_neither_token_nor_body(
     tools: Tools, authority: Authority, kind: str
 ) -> None:
     pem = {

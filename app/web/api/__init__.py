@@ -45,5 +45,7 @@ def create_api() -> Router:
         PATH,
         route_handlers=[handler for module in _MODULES for handler in module.HANDLERS],
         dependencies=DEPENDENCIES,
+        # A browser must not take for a page what holds other people's words.
+        response_headers={"x-content-type-options": "nosniff"},
         security=[{"bearer": []}],
     )

@@ -96,6 +96,8 @@ def _headers(row: ArtifactRow) -> dict[str, str]:
 def _disposition(row: ArtifactRow, how: str) -> str:
     name = row.file_name if row.name == "original" else f"{row.file_name}.{row.name}"
     name = name.replace("\\", "/").rpartition("/")[2].strip(". ") or "file"
+    # A line break or a turn of direction in a name would fool whoever saves the file.
+    name = "".join(letter if letter.isprintable() else "_" for letter in name)
     plain = _UNSAFE.sub("_", name)[:120]
     whole = quote(name.encode("utf-8", "replace")[:400].decode("utf-8", "ignore"), safe="")
     return f"{how}; filename=\"{plain}\"; filename*=UTF-8''{whole}"
