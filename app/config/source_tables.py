@@ -199,14 +199,33 @@ def _read_download(table: Table) -> Download:
         timeout_s=inner.seconds("timeout", 60.0),
         min_rate_bytes_s=inner.bytes_per_second("min_rate", 16 * 2**10),
         total_s=inner.seconds("total", 0.0) or None,
+        fresh_link=inner.text("fresh_link"),
+        fresh_pointer=inner.text("fresh_pointer", "/url"),
+        rewrites=inner.flag("rewrites", default=False),
         retry=read_retry(inner),
         breaker=read_breaker(inner),
     )
     if download.auth and not download.hosts:
         mend = "name the hosts that may see the credentials"
         inner.complain("hosts", "is missing, and auth is set", mend)
+    _check_fresh_link(inner, download)
     inner.finish()
     return download
+
+
+def _check_fresh_link(table: Table, download: Download) -> None:
+    place = download.fresh_link
+    if not _POINTER.fullmatch(download.fresh_pointer):
+        table.complain("fresh_pointer", "is no JSON Pointer", 'write it like "/data/url"')
+    if not place:
+        return
+    host = place.partition("://")[2].partition("/")[0]
+    if not place.startswith(("https://", "http://")) or "{" in host or "@" in host:
+        mend = 'write it like "https://api.example.org/files/{file_id}/link"'
+        table.complain("fresh_link", "is no address with a host of its own", mend)
+    elif host not in download.hosts:
+        what = "asks a host that is not among hosts, and would show it the credentials"
+        table.complain("fresh_link", what, "add the host to hosts")
 
 
 def _read_hosts(table: Table) -> tuple[str, ...]:

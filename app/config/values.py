@@ -115,6 +115,9 @@ class Download:
     timeout_s: float = 60.0
     min_rate_bytes_s: int = 16 * 2**10
     total_s: float | None = None
+    fresh_link: str = ""
+    fresh_pointer: str = "/url"
+    rewrites: bool = False
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     breaker: BreakerPolicy = field(default_factory=BreakerPolicy)
 
