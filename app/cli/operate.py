@@ -9,6 +9,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli import words
+from app.cli.canary import (
+    CanaryOption,
+    Pace,
+    PatienceOption,
+    RateOption,
+    carry_out_carefully,
+)
 from app.cli.client import Api, Call, segment
 from app.cli.orders import Desk, Fate, Fates, Item, Wish, be_sure, carry_out, ordering
 from app.cli.read import DestinationOption, SourceOption, StateOption
@@ -19,6 +26,11 @@ IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show
 FilesArgument = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", show_default=False)]
 AllOption = Annotated[bool, typer.Option("--all", help="All that match, without an id.")]
 ErrorOption = Annotated[str, typer.Option("--error", metavar="TEXT", help="Its cause, in full.")]
+AnswerOption = Annotated[
+    str, typer.Option("--answer", metavar="TEXT", help="In the record of an attempt.")
+]
+SinceOption = Annotated[str, typer.Option("--since", metavar="TIME", help="Ordered since then.")]
+UntilOption = Annotated[str, typer.Option("--until", metavar="TIME", help="Ordered before.")]
 NameOption = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Of a step or a destination.")
 ]
@@ -95,12 +107,22 @@ def redeliver(
     force: Annotated[
         bool, typer.Option("--force", help="Also what a newer version has superseded.")
     ] = False,
+    answer: AnswerOption = "",
+    since: SinceOption = "",
+    until: UntilOption = "",
+    canary: CanaryOption = False,
+    rate: RateOption = 10.0,
+    patience: PatienceOption = 60.0,
 ) -> Fates:
     """Send the same bytes under the same id again: messages by id, or all that match."""
-    wanted = _filter(every, destination=destination, source=source, state=state)
-    rows = _messages(desk.api, ids, wanted)
+    filters = {"destination": destination, "source": source, "state": state}
+    filters |= {"answer": answer, "since": since, "until": until}
+    rows = _messages(desk.api, ids, _filter(every, **filters))
     body = {"reason": desk.reason, "force": force}
-    return carry_out(desk, [_wish("messages", row, _REDELIVER, body) for row in rows])
+    wishes = [_wish("messages", row, _REDELIVER, body) for row in rows]
+    if canary:
+        return carry_out_carefully(desk, wishes, Pace(rate, patience))
+    return carry_out(desk, wishes)
 
 
 @ordering

@@ -18,7 +18,7 @@ from app.cli.screen import FAILED, JsonOption, refuse
 from app.cli.views import dress
 
 P = ParamSpec("P")
-Fate = Literal["done", "would be done", "done already", "refused"]
+Fate = Literal["done", "would be done", "done already", "refused", "left"]
 
 ReasonOption = Annotated[
     str,
@@ -33,6 +33,7 @@ _STYLES: dict[Fate, str] = {
     "would be done": "cyan",
     "done already": "dim",
     "refused": "bold red",
+    "left": "yellow",
 }
 
 
@@ -116,7 +117,7 @@ def carry_out(desk: Desk, wishes: Sequence[Wish]) -> Fates:
     settled: list[Item] = []
     with progress(len(open_ones)) as advance:
         for wish in wishes:
-            settled.append(_done(desk.api, wish) if wish in open_ones else wish.item)
+            settled.append(done(desk.api, wish) if wish in open_ones else wish.item)
             advance()
     return Fates(settled)
 
@@ -144,7 +145,8 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
         yield lambda: bar.advance(task)
 
 
-def _done(api: Api, wish: Wish) -> Item:
+def done(api: Api, wish: Wish) -> Item:
+    """Give the order about one thing; what became of it."""
     reply = api.ask(wish.call)
     item = wish.item
     told = reply.document if isinstance(reply.document, dict) else {}
