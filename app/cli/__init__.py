@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import (
+    copies,
     erasing,
     explain,
     listen,
@@ -72,6 +73,9 @@ app.command(epilog=FOUR)(upkeep.replay)
 app.command()(upkeep.verify)
 app.command()(secrets.secrets)
 app.command()(sweeping.sweep)
+app.command()(copies.backup)
+app.command()(copies.restore)
+app.command()(copies.move)
 app.command()(erasing.erase)
 app.command()(erasing.hold)
 app.command()(erasing.release)

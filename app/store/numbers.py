@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from app.store import tables as t
 
-_NUMBERED = (t.events.c.id, t.payloads.c.id, t.receipts.c.id, t.deliveries.c.id, t.attempts.c.id)
+NUMBERED = (t.events.c.id, t.payloads.c.id, t.receipts.c.id, t.deliveries.c.id, t.attempts.c.id)
 
 
 class Numbers(Protocol):
@@ -23,7 +23,7 @@ class OwnedNumbers:
     """The numbers of a store with one writer: counted in memory from the highest in use."""
 
     def __init__(self, connection: sa.Connection) -> None:
-        ends = [connection.execute(sa.select(sa.func.max(c))).scalar() for c in _NUMBERED]
+        ends = [connection.execute(sa.select(sa.func.max(c))).scalar() for c in NUMBERED]
         self._last = max(int(end or 0) for end in ends)
 
     def take(self, _: sa.Connection, count: int) -> list[int]:

@@ -23,6 +23,10 @@ ELSEWHERE = {
     "blobs.delete.after": "only a sweep deletes",
     "notes.put.before": "only an erasure and a sweep leave notes",
     "notes.put.after": "only an erasure and a sweep leave notes",
+    "restore.commit.before": "only a restore",
+    "restore.commit.after": "only a restore",
+    "move.commit.before": "only a move",
+    "move.commit.after": "only a move",
     "notify.ask.before": "only unclear = ask asks: the test below",
     "notify.ask.after": "only unclear = ask asks: the test below",
 }
