@@ -8,18 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from app.store import breakers
 from app.store import tables as t
 from app.store.engine import Store
 from app.store.reading import work
 from app.store.reading.pages import Ask
 from app.store.reading.work import WorkFilter
+from domain.breaker import Breaker, BreakerPolicy, after, dump
 from domain.commands import Accepted
 from domain.outcomes import Dead, Done
 from jobs.notify import notify, signer
 from jobs.outbound import Fixed
 from jobs.tools import Tools
 from tests.effects import notify_job, tools_in
-from tests.installations import event, found, installed
+from tests.installations import NOW, event, found, installed
 from tests.servers import answering, serving
 from tests.workings import finish_message, process
 
@@ -111,6 +113,17 @@ def test_the_api_tells_percentiles_and_finds_messages_by_answer_and_time(tmp_pat
         refused = running.api("GET", "/messages?since=yesterday", token)
         assert refused.status_code == 400
         (place,) = running.api("GET", "/destinations", token).json()["items"]
+        page = running.http.get("/metrics").text
+        assert 'laufzettel_breaker_open{destination="erp"}' not in page
+        broken = after(Breaker(BreakerPolicy(consecutive=1)), success=False, now=NOW)
+        running.ledger.operate(lambda c, ms: breakers.save(c, "destination:erp", dump(broken), ms))
+        assert 'laufzettel_breaker_open{destination="erp"} 1.0' in running.http.get("/metrics").text
+        (cut,) = running.api("GET", "/destinations", token).json()["items"]
+        needs = running.api("GET", "/status", token).json()["needs"]
+    assert (cut["breaker"], cut["breaker_since"]) == ("open", "2026-11-30T10:15:30Z")
+    assert [turn["to"] for turn in cut["breaker_turns"]] == ["open"]
+    (reason,) = [need["reason"] for need in needs if need["what"] == "breaker"]
+    assert reason.startswith("open since 2026")
     assert (place["p50_ms"], place["p95_ms"], place["p99_ms"]) == (0, 0, 0)
     assert (place["breaker"], place["breaker_since"], place["breaker_turns"]) == (
         "closed",
