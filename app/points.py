@@ -52,6 +52,8 @@ POINTS = (
     "notify.send.after",
     "notify.ask.before",
     "notify.ask.after",
+    "changes.request.before",
+    "changes.request.after",
 )
 
 _DECLARED = frozenset(POINTS)

@@ -29,6 +29,8 @@ ELSEWHERE = {
     "move.commit.after": "only a move",
     "notify.ask.before": "only unclear = ask asks: the test below",
     "notify.ask.after": "only unclear = ask asks: the test below",
+    "changes.request.before": "only the walk of a change feed",
+    "changes.request.after": "only the walk of a change feed",
 }
 ON_THE_WAY = tuple(name for name in POINTS if name not in ELSEWHERE)
 SEED = int(os.environ.get("LAUFZETTEL_SEED", "20261130"))
