@@ -205,6 +205,7 @@ class Worker:
             clock=parts.clock,
             metrics=parts.metrics,
             tried=self._relay.tried,
+            kinds=parts.kinds,
         )
 
 

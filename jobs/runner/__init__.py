@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import get_args
 
 from app.clock import Clock
 from app.ledger import Ledger, LedgerClosedError
@@ -36,7 +37,10 @@ _TRY_AGAIN_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Carries out work by id. ``tried`` is told of each id that a claim was tried for."""
+    """Carries out work by id. ``tried`` is told of each id that a claim was tried for.
+
+    What ended work makes due is done at once if it is of these ``kinds``.
+    """
 
     ledger: Ledger
     claims: Claims
@@ -46,6 +50,7 @@ class Runner:
     metrics: Metrics
     tried: Callable[[str], None]
     circuits: Circuits = field(default_factory=Circuits)
+    kinds: frozenset[WorkKind] = frozenset(get_args(WorkKind))
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def run(self, work: str, kind: WorkKind) -> None:
@@ -127,7 +132,8 @@ class Runner:
     ) -> Claim | None:
         if self.stopping.is_set():
             return None
-        tries = (self.claims.take(connection, at_ms, each) for each in successors(answers))
+        ours = (each for each in successors(answers) if each.kind in self.kinds)
+        tries = (self.claims.take(connection, at_ms, each) for each in ours)
         return next((claim for claim in tries if claim is not None), None)
 
     def _tell(self, claim: Claim, result: Result, seconds: float) -> None:

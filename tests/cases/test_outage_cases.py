@@ -22,7 +22,7 @@ from tests.virtual import Outbox, Seen
 START = datetime(2026, 11, 30, tzinfo=UTC)
 HOUR_S = 3600.0
 DAY_S = 24 * HOUR_S
-# The figures of docs/explanation/sending.md are those of LAUFZETTEL_OUTAGE=100000.
+# The figures of docs/explanation/sending.md are those of LAUFZETTEL_OUTAGE=20001.
 WAITING = int(os.environ.get("LAUFZETTEL_OUTAGE", "120"))
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from app.compose import Refused, compose_worker
 from tests import runtimes as r
 from tests.crash.zygotes import ROOT
 from tests.outboxes import idle, pile_up
@@ -60,3 +61,25 @@ def started(folder: Path, number: int) -> subprocess.Popen[bytes]:
     with (folder / f"worker-{number}.log").open("wb") as log:
         environ = {**os.environ, "SECRET": r.SECRET, "PYTHONPATH": str(ROOT)}
         return subprocess.Popen(command, cwd=ROOT, env=environ, stdout=log, stderr=log)
+
+
+@pytest.mark.req("F1")
+def test_a_worker_for_downloads_leaves_the_messages_to_others(
+    tmp_path: Path, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = postgres.fresh()
+    monkeypatch.setattr(r, "DATABASE", url)
+    with serving(answering(200, r.PDF)) as source, serving(answering(204)) as erp:
+        config = r.configured(
+            tmp_path, source=source.host, destination=erp.url("/"), recipe="transforms = []"
+        )
+        process = compose_worker(config, kinds=frozenset({"download"}))
+        assert not isinstance(process, Refused)
+        process.start()
+        try:
+            r.announce(process, source.url("/f"))
+            r.until(lambda: r.messages_in(process, "pending") and not r.leases_left(process))
+        finally:
+            process.stop()
+        assert erp.requests == []
+    postgres.drop(url)
