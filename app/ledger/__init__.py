@@ -29,7 +29,7 @@ from app.telemetry import log
 
 MOST_UNITS = 256
 LONGEST_QUEUE = 2048
-MOST_TRIES = 5
+MOST_REPEATS = 5
 
 T = TypeVar("T")
 
@@ -207,7 +207,7 @@ class Ledger:
 
     def _persist(self, entries: Sequence[_Entry]) -> list[Any]:
         """Transact, again after a deadlock, and find out what became of a lost commit."""
-        for _ in range(MOST_TRIES - 1):
+        for _ in range(MOST_REPEATS):
             try:
                 return self._transact(entries)
             except sa.exc.DBAPIError as error:

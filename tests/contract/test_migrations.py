@@ -117,7 +117,7 @@ def test_an_existing_file_is_copied_before_it_is_changed(tmp_path: Path) -> None
         "DELETE FROM {table} WHERE {column} IS NOT NULL",
     ],
 )
-def test_the_database_refuses_to_change_the_log(
+def test_f_09_the_database_refuses_to_change_the_log(
     store: Store, table: sa.Table, row: dict[str, object], statement: str
 ) -> None:
     _insert(store, table, row)
@@ -129,7 +129,7 @@ def test_the_database_refuses_to_change_the_log(
 @pytest.mark.req("B1")
 @pytest.mark.parametrize("table", [t.events, t.positions])
 @pytest.mark.parametrize("side", ["postgresql"], indirect=False)
-def test_the_database_refuses_to_empty_the_log(store: Store, table: sa.Table) -> None:
+def test_f_09_the_database_refuses_to_empty_the_log(store: Store, table: sa.Table) -> None:
     with pytest.raises(sa.exc.DBAPIError, match="TRUNCATE is refused"):
         _write(store, f"TRUNCATE {table.name}")
     with pytest.raises(sa.exc.DBAPIError, match="TRUNCATE is refused"):
@@ -139,7 +139,7 @@ def test_the_database_refuses_to_empty_the_log(store: Store, table: sa.Table) ->
 @pytest.mark.req("B1")
 @pytest.mark.parametrize("table, row", [(t.events, EVENT), (t.positions, POSITION)])
 @pytest.mark.parametrize("side", ["sqlite"], indirect=False)
-def test_the_database_refuses_to_replace_a_row_of_the_log(
+def test_f_09_the_database_refuses_to_replace_a_row_of_the_log(
     store: Store, table: sa.Table, row: dict[str, object]
 ) -> None:
     _insert(store, table, row)
