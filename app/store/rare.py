@@ -1,4 +1,4 @@
-"""Kinds of events that are few among millions and looked for by their kind."""
+"""What is little among millions and looked for by its kind: the conditions of its indexes."""
 
 from __future__ import annotations
 
@@ -32,3 +32,4 @@ TOLD = (
 NAMES = (*ORDERED, *TOLD)
 # Word for word the condition of the index, as a planner demands.
 IS_RARE = sa.text(f"type IN ({', '.join(repr(name) for name in NAMES)})")
+IS_IGNORED = sa.text("verdict = 'ignored'")

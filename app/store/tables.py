@@ -11,7 +11,7 @@ from typing import Literal
 
 import sqlalchemy as sa
 
-from app.store.rare import IS_RARE
+from app.store.rare import IS_IGNORED, IS_RARE
 from app.store.xid8 import Xid8
 
 TableClass = Literal["truth", "history", "operational", "projection"]
@@ -116,7 +116,11 @@ receipts = _table(
     _text("delivery_id", null=True),
     _text("key_id"),
     _number("payload"),
-    sa.Index("receipts_accepted", "accepted_ms"),
+    sa.Index("receipts_key", "source", "key_id", "accepted_ms"),
+    sa.Index("receipts_lately", "source", "accepted_ms", "verdict"),
+    sa.Index(
+        "receipts_ignored", "source", "type", sqlite_where=IS_IGNORED, postgresql_where=IS_IGNORED
+    ),
     sa.Index("receipts_id", "id", unique=True),
     sa.Index("receipts_source", "source", "id"),
     sa.Index("receipts_stream", "stream"),
@@ -162,7 +166,7 @@ attempts = _table(
     _text("error"),
     _text("scope"),
     _bytes("exchange", null=True),
-    sa.Index("attempts_started", "started_ms"),
+    sa.Index("attempts_lately", "scope", "started_ms", "outcome", "ended_ms"),
     sa.Index("attempts_work", "work", "id"),
     sa.Index("attempts_scope", "scope", "id"),
 )

@@ -23,6 +23,7 @@ from app.web.api.office import Office, Pinged
 from app.web.auth import Doorkeeper
 from app.web.console import create_console
 from app.web.console.comparison import Comparison
+from app.web.console.glance import Glances
 from app.web.front import Web
 from app.web.health import Vitals
 from app.web.hooks import Hooks, Parts
@@ -87,6 +88,7 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
             "office": office,
             "doorkeeper": Doorkeeper(store, ledger, clock, local),
             "comparison": Comparison(store, stopping),
+            "glances": Glances(clock),
             "vitals": Vitals(store, ledger, outside.metrics, stopping),
         },
         deep_copy=False,

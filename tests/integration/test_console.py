@@ -9,13 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from app.clock import SettableClock
 from app.store import tables as t
 from app.web.console import advice, failing, language, overview, slip
 from app.web.console import work as work_pages
+from app.web.console.glance import Glances
 from app.web.problems import TITLES
 from domain.commands import Cause
 from domain.outcomes import Dead, Unclear
-from tests.installations import Installation, event, found, installed
+from tests.installations import NOW, Installation, event, found, installed
 from tests.visitors import Visitor, failed
 from tests.workings import deliver, finish_message, process
 
@@ -263,6 +265,8 @@ def test_parts_are_paused_and_resumed(running: Installation, visitor: Visitor) -
         assert WHY in visitor.see(page)
         assert visitor.press(page, "switch", reason="done").status_code == 303
         assert found(running, t.controls) == []
+    # No part of this installation sends anything.
+    assert visitor.press("/destinations", "ping", reason=WHY).status_code == 503
     told = {"kind": "all", "verb": "pause", "reason": WHY}
     assert visitor.press("/sources", "switch", **told).status_code == 303
     assert "Paused: all" in visitor.see("")
@@ -360,3 +364,23 @@ def test_every_word_is_there_in_both_languages() -> None:
     assert wanted - german.keys() == set()
     for english, told in german.items():
         assert set(re.findall(r"{\w+}", english)) == set(re.findall(r"{\w+}", told)), english
+
+
+def test_what_is_costly_to_count_is_counted_once_in_a_few_seconds() -> None:
+    clock = SettableClock(NOW)
+    glances = Glances(clock)
+    counts: list[float] = []
+
+    def counted(costs_s: float) -> dict[str, float]:
+        counts.append(costs_s)
+        clock.advance(costs_s)
+        return {"cost": costs_s}
+
+    for costs_s, times in ((0.0, 3), (2.0, 1)):
+        counts.clear()
+        for _ in range(3):
+            assert glances.of("all", lambda: counted(costs_s)) == {"cost": costs_s}  # noqa: B023
+        assert len(counts) == times
+    clock.advance(6)
+    glances.of("all", lambda: counted(2.0))
+    assert len(counts) == 2

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from app.store import tables as t
+from app.store.rare import IS_IGNORED
 
 Sources = tuple[str, ...] | None
 # Percentiles are those of so many deliveries at most.
@@ -117,15 +118,21 @@ def source_numbers(connection: sa.Connection, source: str, since_ms: int) -> Sou
 def key_uses(connection: sa.Connection, source: str) -> dict[str, int]:
     """When each secret of a source, by its id, last proved a delivery: a first one or a repeat."""
     found: dict[str, int] = {}
-    for table, at in (
-        (t.receipts, t.receipts.c.accepted_ms),
-        (t.deliveries, t.deliveries.c.received_ms),
+    table, of_source = t.receipts, t.receipts.c.source == source
+    key = ""
+    # From key to key: there are few, and millions of receipts of each.
+    following = sa.select(sa.func.min(table.c.key_id))
+    while (
+        key := connection.execute(following.where(of_source, table.c.key_id > key)).scalar() or ""
     ):
-        last = sa.select(table.c.key_id, sa.func.max(at)).where(
-            table.c.source == source, table.c.key_id != ""
-        )
-        for key_id, at_ms in connection.execute(last.group_by(table.c.key_id)):
-            found[key_id] = max(found.get(key_id, 0), at_ms)
+        last = sa.select(sa.func.max(table.c.accepted_ms)).where(of_source, table.c.key_id == key)
+        found[key] = int(connection.execute(last).scalar() or 0)
+    again = t.deliveries
+    later = sa.select(again.c.key_id, sa.func.max(again.c.received_ms)).where(
+        again.c.source == source, again.c.key_id != ""
+    )
+    for name, at_ms in connection.execute(later.group_by(again.c.key_id)):
+        found[name] = max(found.get(name, 0), at_ms)
     return found
 
 
@@ -203,7 +210,7 @@ def ignored_types(connection: sa.Connection, source: str) -> dict[str, int]:
     """How many events of each kind of a source started nothing."""
     query = (
         sa.select(t.receipts.c.type, sa.func.count())
-        .where(t.receipts.c.source == source, t.receipts.c.verdict == "ignored")
+        .where(t.receipts.c.source == source, IS_IGNORED)
         .group_by(t.receipts.c.type)
         .limit(200)
     )

@@ -12,7 +12,7 @@ from litestar.exceptions import NotFoundException, PermissionDeniedException
 from litestar.params import FromPath
 
 from app.web.access import Role
-from app.web.api import arrivals, dead, files, parts, work
+from app.web.api import arrivals, dead, files, parts, ping, work
 from app.web.api.dead import Bulk, DeadFilter, DeadIn
 from app.web.api.files import ReprocessIn
 from app.web.api.office import Reasoned
@@ -132,6 +132,13 @@ def _reprocess(visit: Visit, form: Form) -> Page:
     return done({"back": f"{PATH}/files/{file}"})
 
 
+def _ping(visit: Visit, form: Form) -> Page:
+    name = form.get("name", "")
+    body = made(Reasoned, reason=form.get("reason", "").strip())
+    found = ask(ping.destination_test, visit.office, visit.who, name, body)
+    return page(visit, "pinged.html", pinged=found, name=name)
+
+
 def _whole_body(visit: Visit, form: Form) -> Page:
     name = form.get("delivery", "")
     found = ask(arrivals.delivery_one, visit.office, visit.who, name, full=True)
@@ -154,6 +161,7 @@ DEEDS: Mapping[str, Deed] = {
         "operator", _simple(arrivals.delivery_accept, Reasoned, names="delivery")
     ),
     "dismiss": Deed("operator", _simple(arrivals.delivery_dismiss, Reasoned, names="delivery")),
+    "ping": Deed("operator", _ping),
     "switch": Deed("operator", _switch),
     "dead": Deed("operator", _dead),
     "reprocess": Deed("operator", _reprocess),

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from litestar import get
+from litestar.datastructures import State
 
+from app.config import Config
 from app.store.reading import rates
 from app.web.api import overview, parts
 from app.web.console.asking import ask
+from app.web.console.glance import Glances
 from app.web.console.pages import Page, Visit, Visiting, page
 from app.web.console.session import signed_in
 
@@ -51,19 +55,22 @@ class Chart:
 
 
 @get("/", guards=[signed_in("viewer")], sync_to_thread=True)
-def overview_page(visit: Visiting) -> Page:
+def overview_page(visit: Visiting, state: State) -> Page:
     """How things stand."""
+    glances: Glances = state.glances
+    counted = glances.of(visit.who.sources, partial(_counted, visit))
+    return page(visit, "overview.html", words=NEEDS, **counted)
+
+
+def _counted(visit: Visit) -> dict[str, Any]:
     office, who = visit.office, visit.who
-    return page(
-        visit,
-        "overview.html",
-        words=NEEDS,
-        status_of=ask(overview.status, office, who),
-        stats=ask(overview.stats, office, who),
-        sources=parts.sources_out(office, who),
-        destinations=parts.destinations_out(office),
+    return {
+        "status_of": ask(overview.status, office, who),
+        "stats": ask(overview.stats, office, who),
+        "sources": parts.sources_out(office, who),
+        "destinations": parts.destinations_out(office),
         **_numbers(visit),
-    )
+    }
 
 
 def _numbers(visit: Visit) -> dict[str, Any]:
@@ -71,8 +78,9 @@ def _numbers(visit: Visit) -> dict[str, Any]:
     now_minute = office.now_ms // _MINUTE_MS
     since_ms = (now_minute - _MINUTES + 1) * _MINUTE_MS
     with office.store.read() as connection:
-        accepted = rates.accepted(connection, since_ms, who.sources)
-        tried = rates.attempts(connection, since_ms)
+        sources = [s.name for s in office.config.sources if who.sees(s.name)]
+        accepted = rates.accepted(connection, since_ms, sources)
+        tried = rates.attempts(connection, since_ms, _scopes(office.config, sources))
     ended = sum(minute.ended for minute in tried.values())
     failed = sum(minute.failed for minute in tried.values())
     took = sum(minute.took_ms for minute in tried.values())
@@ -88,6 +96,17 @@ def _numbers(visit: Visit) -> dict[str, Any]:
             "took": _chart({m: v.took_ms / max(v.ended, 1) for m, v in tried.items()}, now_minute),
         },
     }
+
+
+def _scopes(config: Config, sources: list[str]) -> list[str]:
+    """Whose attempts count: downloads by source, messages by destination, steps by name."""
+    steps = {step.name for each in config.recipes for step in each.recipe.steps}
+    places = [place.name for place in config.destinations]
+    return [
+        *(f"source:{name}" for name in sources),
+        *(f"destination:{name}" for name in places),
+        *(f"step:{name}" for name in sorted(steps)),
+    ]
 
 
 def _chart(values: Mapping[int, float], now_minute: int) -> Chart:
