@@ -44,25 +44,21 @@ class Hooks:
         self._held_bytes = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request; a sender that broke off gets nothing."""
+        """Answer one request, also one whose body never came whole: its sender may still listen."""
         began = self._parts.clock.monotonic()
         name = scope["path"][len(PREFIX) :].removesuffix("/")
         source = self._sources.get(name)
         if source is None:
-            answer: Answer | None = answers.problem(Problem(404, "not-found"))
+            answer = answers.problem(Problem(404, "not-found"))
         else:
             answer = await self._surely(source, scope, receive, began)
-        if answer is None:
-            return
         self._count(source, answer, began)
         point("hooks.answer.before")
         headers = [*answer.headers, (b"content-length", str(len(answer.body)).encode())]
         await send({"type": "http.response.start", "status": answer.status, "headers": headers})
         await send({"type": "http.response.body", "body": answer.body})
 
-    async def _surely(
-        self, source: Source, scope: Scope, receive: Receive, began: float
-    ) -> Answer | None:
+    async def _surely(self, source: Source, scope: Scope, receive: Receive, began: float) -> Answer:
         try:
             return await self._visited(source, scope, receive, began)
         except Exception:
@@ -71,7 +67,7 @@ class Hooks:
 
     async def _visited(
         self, source: Source, scope: Scope, receive: Receive, began: float
-    ) -> Answer | None:
+    ) -> Answer:
         if scope["method"] not in _METHODS:
             return answers.not_allowed()
         headers = tuple((n.decode("latin-1"), v.decode("latin-1")) for n, v in scope["headers"])
@@ -91,10 +87,11 @@ class Hooks:
         finally:
             self._held_bytes -= held
 
-    def _unread(self, source: Source, why: Unread) -> Answer | None:
+    def _unread(self, source: Source, why: Unread) -> Answer:
         match why:
-            case "gone":
-                return None
+            case "cut-off":
+                self.desk.refuse(source, "the body ended early or is not in its form")
+                return answers.problem(Problem(400, "invalid-body"))
             case "too-large":
                 self.desk.refuse(source, f"larger than {source.max_body_bytes} bytes")
                 return answers.problem(Problem(413, "body-too-large"))

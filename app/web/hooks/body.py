@@ -10,7 +10,7 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-Unread = Literal["too-large", "broken", "gone"]
+Unread = Literal["too-large", "broken", "cut-off"]
 
 
 def declared_bytes(headers: Iterable[tuple[str, str]]) -> int | None:
@@ -26,7 +26,7 @@ def declared_bytes(headers: Iterable[tuple[str, str]]) -> int | None:
 async def read_body(
     receive: Receive, *, limit_bytes: int, length_bytes: int | None
 ) -> bytes | Unread:
-    """The body; ``too-large`` as soon as that is known, ``gone`` where the sender broke off."""
+    """The body; ``too-large`` as soon as that is known, ``cut-off`` where it never came whole."""
     if length_bytes is not None and length_bytes > limit_bytes:
         return "too-large"
     pieces: list[bytes] = []
@@ -34,7 +34,8 @@ async def read_body(
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return "gone"
+            # The server says so of a sender that is gone and of one whose chunks are no chunks.
+            return "cut-off"
         piece = message.get("body", b"")
         size_bytes += len(piece)
         if size_bytes > limit_bytes:

@@ -2,12 +2,14 @@
 
 The first of a kind within a minute is recorded at once, those that follow are counted and recorded
 as one row when the minute is over. What could not be stored waits for that row from the start: the
-store is down. How many kinds a source may have in a minute is bounded.
+store is down. How many kinds a source may have in a minute is bounded, and numbers in a reason
+make no kind: whoever chooses them, as anybody may with a clock, could bury all other reasons.
 """
 
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
@@ -23,7 +25,17 @@ MOST_KINDS = 20
 MINUTE_S = 60.0
 _OTHERS = "of other kinds"
 
-Kind = tuple[str, str, str]
+_NUMBER = re.compile(r"-?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What is counted as one; deliveries that a secret proved have room of their own."""
+
+    source: str
+    is_proven: bool
+    verdict: str
+    reason: str
 
 
 @dataclass(slots=True)
@@ -37,16 +49,15 @@ class Refusals:
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._counted: dict[Kind, _Counted] = {}
+        self._counted: dict[_Kind, _Counted] = {}
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, delivery: Delivery) -> None:
         """Count a refusal; it never waits and never fails."""
-        kinds = sum(1 for source, _, _ in self._counted if source == delivery.source)
-        kind: Kind = (delivery.source, delivery.verdict, delivery.reason)
-        if kind not in self._counted and kinds >= MOST_KINDS:
+        kind = _kind(delivery)
+        if kind not in self._counted and self._rivals(kind) >= MOST_KINDS:
             delivery = replace(delivery, reason=_OTHERS, delivery_id=None)
-            kind = (delivery.source, delivery.verdict, _OTHERS)
+            kind = _kind(delivery)
         found = self._counted.get(kind)
         if found is None:
             is_down = delivery.verdict == "failed"
@@ -69,6 +80,10 @@ class Refusals:
             if found.count:
                 self._record(replace(found.delivery, count=found.count))
 
+    def _rivals(self, kind: _Kind) -> int:
+        room = (kind.source, kind.is_proven)
+        return sum(1 for other in self._counted if (other.source, other.is_proven) == room)
+
     def _record(self, delivery: Delivery) -> None:
         try:
             future = self._ledger.submit(Note(delivery))
@@ -76,6 +91,11 @@ class Refusals:
             log.warning("refusal.lost", source=delivery.source, verdict=delivery.verdict)
         else:
             future.add_done_callback(_noted(delivery))
+
+
+def _kind(delivery: Delivery) -> _Kind:
+    reason = _NUMBER.sub("N", delivery.reason)
+    return _Kind(delivery.source, bool(delivery.key_id), delivery.verdict, reason)
 
 
 def _noted(delivery: Delivery) -> Callable[[Future[Any]], None]:
