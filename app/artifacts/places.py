@@ -39,7 +39,10 @@ def open_blobs(url: str, *, options: Mapping[str, str] | None = None) -> Blobs:
     """
     if url.startswith("file:"):
         root = _folder(url)
-        root.mkdir(parents=True, exist_ok=True)
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise BlobsError(f"{root} cannot be used ({error.strerror})") from error
         return Blobs(LocalStore(root), Folder(root), FolderWriter(root))
     if url.startswith("s3:"):
         store = _bucket(url, dict(options or {}))
@@ -187,7 +190,7 @@ def _bucket(url: str, options: dict[str, str]) -> S3Store:
             retry_config={"max_retries": _TRIES, "retry_timeout": _PATIENCE},
         )
     except Exception as error:
-        raise BlobsError("artifacts: the bucket's settings are not valid") from error
+        raise BlobsError("the bucket's settings are not valid") from error
 
 
 def _sync(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,15 +13,14 @@ import typer
 from app.cli.screen import (
     DEFAULT_CONFIG,
     FAILED,
-    WRONG,
     ConfigOption,
-    complain,
     config_or_exit,
     refuse,
 )
+from app.cli.serve import accepted
 
 if TYPE_CHECKING:  # --help needs none of it
-    from app.compose import Process, Refused
+    from app.compose import Process
     from app.config import Config
     from app.store.leases import WorkKind
 
@@ -80,7 +78,8 @@ def worker(
         return
     from app.compose import compose_worker
 
-    _serve(_accepted(lambda: compose_worker(loaded, kinds=kinds)), is_member=member >= 0)
+    process = accepted(loaded, lambda: compose_worker(loaded, kinds=kinds))
+    _serve(process, is_member=member >= 0)
 
 
 def _kinds(queues: str) -> frozenset[WorkKind]:
@@ -103,21 +102,7 @@ def _shared(path: Path, command: str) -> Config:
 def _composed_web(config: Config, port: int | None) -> Process:
     from app.compose import compose_web
 
-    return _accepted(lambda: compose_web(config, port=port))
-
-
-def _accepted(compose: Callable[[], Process | Refused]) -> Process:
-    from app.compose import Refused
-    from app.store.errors import StoreError
-
-    try:
-        process = compose()
-    except StoreError as error:
-        refuse(str(error), "start the database, or mend its address", status=FAILED)
-    if isinstance(process, Refused):
-        complain(process.problems)
-        raise typer.Exit(WRONG)
-    return process
+    return accepted(config, lambda: compose_web(config, port=port))
 
 
 def _serve(process: Process, *, is_member: bool) -> None:

@@ -6,7 +6,7 @@ import gc
 import os
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from app.cli.screen import (
 )
 
 if TYPE_CHECKING:  # --help needs none of it
-    from app.compose import Process
+    from app.compose import Process, Refused
     from app.config import Config
 
 _MADE_BEFORE_A_SEARCH = 20_000
@@ -38,12 +38,13 @@ def run(config: ConfigOption = DEFAULT_CONFIG) -> None:
     """
     from app.cli.stopping import stopped
     from app.clock import SystemClock
+    from app.compose import compose_run
     from app.telemetry import configure_logs
 
     loaded = config_or_exit(config)
     configure_logs(sys.stderr, clock=SystemClock(), as_json=not sys.stderr.isatty())
     _say(f"store      {loaded.installation.database.shown}")
-    process = _composed(loaded)
+    process = accepted(loaded, lambda: compose_run(loaded))
     ended = threading.Event()
     with stopped(ended):
         try:
@@ -56,12 +57,22 @@ def run(config: ConfigOption = DEFAULT_CONFIG) -> None:
             process.stop()
 
 
-def _composed(config: Config) -> Process:
+def accepted(config: Config, compose: Callable[[], Process | Refused]) -> Process:
+    """The process; where it cannot be, what is wrong, with its key and its mend, and the end."""
     import typer
 
-    from app.compose import Refused, compose_run
+    from app.artifacts import BlobsError
+    from app.compose import Refused
+    from app.store.errors import StoreError
 
-    process = compose_run(config)
+    try:
+        process = compose()
+    except StoreError as error:
+        what = f"{config.path.name}: laufzettel.database: {error}"
+        refuse(what, "start the database, or mend its address", status=FAILED)
+    except BlobsError as error:
+        what = f"{config.path.name}: laufzettel.artifacts: {error}"
+        refuse(what, "mend the address, or the rights there", status=FAILED)
     if isinstance(process, Refused):
         complain(process.problems)
         raise typer.Exit(WRONG)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.artifacts import open_blobs
+from app.artifacts import BlobsError, open_blobs
 from app.clock import SystemClock, SystemDice
 from app.compose import problem_of, user_agent
 from app.compose.pinging import pinger
@@ -57,6 +57,10 @@ def open_desk(config: Config, *, writes: bool = False) -> Desk | Owned | tuple[P
     except (SchemaError, StoreUnavailableError) as error:
         store.close()
         return (problem_of(config, "database", error),)
+    except BlobsError as error:
+        store.close()
+        mend = "mend the address, or the rights there"
+        return (Problem(config.path.name, "laufzettel.artifacts", str(error), mend),)
     except BaseException:
         store.close()
         raise

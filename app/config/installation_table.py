@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 from app.config.destination_tables import read_path, read_secret_url
 from app.config.patience import read_http_url
@@ -63,7 +64,29 @@ def _read_artifacts(table: Table) -> SecretUrl:
     literal = table.of_kind("artifacts", str) or "file:var/artifacts"
     if literal.startswith("file:"):
         return SecretUrl(literal)
-    return _read_address(table, "artifacts", "file:var/artifacts", _STORES)
+    address = _read_address(table, "artifacts", "file:var/artifacts", _STORES)
+    if address.scheme == "s3":
+        _check_bucket(table, address)
+    return address
+
+
+def _check_bucket(table: Table, address: SecretUrl) -> None:
+    mend = 'write it like "s3://bucket/prefix?endpoint=https://host&region=eu-central-1"'
+    try:
+        parts = urlsplit(address.reveal())
+        asked = dict(parse_qsl(parts.query))
+        endpoint = urlsplit(asked.get("endpoint", "https://s3"))
+        is_http = endpoint.scheme in {"http", "https"} and bool(endpoint.hostname)
+        is_named = parts.scheme == "s3" and bool(parts.hostname)
+    except ValueError:
+        table.complain("artifacts", "is no address", mend)
+        return
+    if not is_named:
+        table.complain("artifacts", "names no bucket", mend)
+    if not is_http:
+        table.complain("artifacts", "has an endpoint that is no http or https address", mend)
+    if unknown := sorted(asked.keys() - {"endpoint", "region"}):
+        table.complain("artifacts", f"has unknown settings ({', '.join(unknown)})", mend)
 
 
 def _local_path(table: Table, address: SecretUrl, scheme: str) -> Path | None:

@@ -119,8 +119,11 @@ def open_store(url: str, *, is_pooled: bool = False) -> Store:
 
 
 def _open_sqlite(path: Path) -> Store:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    release = _own(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        release = _own(path)
+    except OSError as error:
+        raise StoreUnavailableError(f"{path} cannot be used ({error.strerror})") from error
     writing = _sqlite_engine(path, pool_size=1, pragmas=WRITER_PRAGMAS)
     reading = _sqlite_engine(path, pool_size=16, pragmas=READER_PRAGMAS)
     event.listen(writing, "begin", _begin_immediate)
