@@ -51,7 +51,8 @@ def parse_value(body: bytes, *, max_depth: int = MAX_DEPTH) -> JsonValue | Inval
     except UnicodeDecodeError:
         return InvalidJson("not UTF-8")
     except json.JSONDecodeError as error:
-        return InvalidJson(f"not JSON: {error.msg.lower()} at character {error.pos}")
+        what = error.msg.lower().removesuffix(" at")
+        return InvalidJson(f"not JSON: {what} at character {error.pos}")
     except _RefusedError as error:
         return InvalidJson(str(error))
     if _SURROGATE_ESCAPE.search(body) and not _is_encodable(value):

@@ -41,15 +41,15 @@ def findings_of_parts(config: Config) -> tuple[Finding, ...]:
 
 
 def _of_step(config: Config, key: str, step: Step) -> Iterator[Problem]:
+    from app.compose.preparing import problem_of_step
     from jobs.steps import installed, pinned
 
-    file = config.path.name
     if isinstance(ready := pinned(step), str):
-        yield Problem(file, key, ready, "mend it there")
+        yield problem_of_step(config, key, ready)
         return
     run = dict(ready.parameters).get("run")
     own = run[:1] if step.use == "command" and isinstance(run, tuple) else ()
     for program in (*installed()[step.use].tools, *own):
         if shutil.which(program) is None:
             what = f"there is no program {program}, which the step needs"
-            yield Problem(file, key, what, "install it, or write its whole path")
+            yield Problem(config.path.name, key, what, "install it, or write its whole path")

@@ -85,8 +85,11 @@ def _start(process: Process) -> None:
 
     try:
         process.start()
-    except (ServerError, StoreError) as error:
-        refuse(str(error), "free the address, or mend the store, and start again", status=FAILED)
+    except ServerError as error:
+        mend = "end what has the address, or give another in laufzettel.listen"
+        refuse(str(error), mend, status=FAILED)
+    except StoreError as error:
+        refuse(str(error), "mend the store, and start again", status=FAILED)
     _spare_the_collector()
 
 

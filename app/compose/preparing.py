@@ -32,10 +32,16 @@ def ready_recipes(config: Config) -> tuple[Recipe, ...] | tuple[Problem, ...]:
         for place, step in enumerate(steps):
             if isinstance(step, str):
                 key = f"recipes.{recipe.name}.transforms[{place}]"
-                problems.append(Problem(config.path.name, key, step, "mend it there"))
+                problems.append(problem_of_step(config, key, step))
         ready = tuple(step for step in steps if isinstance(step, Step))
         recipes.append(replace(recipe, steps=ready))
     return tuple(problems) if problems else tuple(recipes)
+
+
+def problem_of_step(config: Config, key: str, words: str) -> Problem:
+    """What is wrong with a step, in the words of whoever knows the steps, with its mend."""
+    what, _, mend = words.partition("; ")
+    return Problem(config.path.name, key, what, mend or "mend it there")
 
 
 def identity_of(store: Store, clock: Clock, dice: Dice) -> Identity:
@@ -94,11 +100,17 @@ def orphans(config: Config, store: Store) -> tuple[Problem, ...]:
         Problem(
             config.path.name,
             f"{part}.{name}",
-            f"is gone, but {count} unfinished jobs or messages need it",
+            f"is gone, but {_unfinished(count)}",
             f'bring it back until they are done or discarded, or rename it by was = ["{name}"]',
         )
         for (part, name), count in sorted(lost.items())
     )
+
+
+def _unfinished(count: int) -> str:
+    if count == 1:
+        return "1 unfinished job or message needs it"
+    return f"{count} unfinished jobs or messages need it"
 
 
 def _names(config: Config) -> Iterator[tuple[str, frozenset[str]]]:

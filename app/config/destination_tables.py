@@ -9,15 +9,16 @@ from typing import Literal
 from app.config.addresses import host_of, is_private
 from app.config.patience import (
     check_name,
+    is_header_name,
+    is_pointer,
     read_auth,
     read_breaker,
-    read_header_name,
     read_http_url,
     read_retry,
     read_was,
 )
 from app.config.secret import SecretUrl
-from app.config.table import Table
+from app.config.table import SHORTEST_S, Table
 from app.config.values import Delivered, Destination
 from domain.schemes import STANDARD_SCHEME, Key, load_key
 
@@ -40,7 +41,7 @@ _UNCLEAR: tuple[Literal["resend", "hold", "ask"], ...] = ("resend", "hold", "ask
 def read_destination(name: str, table: Table) -> Destination:
     """One destination; its complaints go to the table's reading."""
     check_name(table, name)
-    body = table.text_pairs("body")
+    body = _read_body(table)
     unclear, ask = _read_unclear(table)
     destination = Destination(
         name=name,
@@ -64,7 +65,7 @@ def read_destination(name: str, table: Table) -> Destination:
         delivered=_read_delivered(table),
         permanent=_read_permanent(table),
         reference=_read_reference(table),
-        timeout_s=table.seconds("timeout", 10.0),
+        timeout_s=table.seconds("timeout", 10.0, least=SHORTEST_S),
         concurrency=table.integer("concurrency", 8, least=1, most=1000),
         rate_per_s=table.per_second("rate"),
         retry=read_retry(table),
@@ -108,10 +109,19 @@ def read_secret_url(table: Table, key: str, default: str = "") -> SecretUrl:
     return SecretUrl(table.text(key, default))
 
 
+def _read_body(table: Table) -> tuple[tuple[str, str], ...]:
+    body = table.text_pairs("body")
+    for name, place in body:
+        if not is_pointer(place):
+            table.complain(f"body.{name}", "is no JSON Pointer", 'write it like "/data/file_id"')
+    return body
+
+
 def _read_headers(table: Table) -> tuple[tuple[str, str], ...]:
     headers = table.text_pairs("headers")
     for name, value in headers:
-        read_header_name(table, "headers", name)
+        if not is_header_name(name):
+            table.complain(f"headers.{name}", "is no name of a header", 'write it like "X-Name"')
         if any(ord(sign) < 32 for sign in value):
             table.complain(f"headers.{name}", "holds a control character", "remove it")
         if name.lower().startswith("webhook-") or name.lower() in _OURS:
@@ -152,6 +162,8 @@ def _read_delivered(table: Table) -> Delivered:
     if equals is not None and not isinstance(equals, (str, int, bool)):
         inner.complain("equals", "is neither text, whole number, true nor false", "write one")
         equals = None
+    if not is_pointer(inner.text("pointer")):
+        inner.complain("pointer", "is no JSON Pointer", 'write it like "/ok"')
     delivered = Delivered(status=status, pointer=inner.text("pointer"), equals=equals)
     if (equals is not None) != bool(delivered.pointer):
         inner.complain("pointer", "and equals do not fit", "set both or none")

@@ -34,7 +34,7 @@ def read_dot_env(path: Path) -> DotEnv:
     values: dict[str, str] = {}
     bad_lines: list[int] = []
     for number, line in enumerate(
-        path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1
+        path.read_text(encoding="utf-8-sig", errors="replace").splitlines(), start=1
     ):
         stripped = line.strip()
         if not stripped or stripped.startswith("#"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -52,6 +53,9 @@ def _read_toml(path: Path) -> dict[str, object] | Problem:
     try:
         with path.open("rb") as file:
             content = file.read(FILE_LIMIT_BYTES)
+        if content.startswith(codecs.BOM_UTF8):
+            mend = "save it as UTF-8 without one"
+            return Problem(path.name, "", "begins with a byte order mark", mend)
         return tomllib.loads(content.decode())
     except FileNotFoundError:
         mend = "create one with: laufzettel init, or name it with --config"

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from urllib.parse import SplitResult, urlsplit
 
-from app.config.table import Table
+from app.config.table import SHORTEST_S, Table
 from app.config.values import Auth, Basic, Bearer, HeaderAuth, OAuth2, Retention
 from domain.breaker import BreakerPolicy
 from domain.schedule import RetryPolicy
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-_YEAR_S = 366 * 86400.0
+_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")
 
 
 def read_retry(table: Table) -> RetryPolicy:
@@ -42,8 +42,8 @@ def read_breaker(table: Table) -> BreakerPolicy:
         consecutive=inner.integer("consecutive", default.consecutive, least=1),
         rate=inner.number("rate", default.rate, least=0.01, most=1.0),
         minimum=inner.integer("min", default.minimum, least=1),
-        window_s=inner.seconds("window", default.window_s),
-        open_s=inner.seconds("open", default.open_s),
+        window_s=inner.seconds("window", default.window_s, least=SHORTEST_S),
+        open_s=inner.seconds("open", default.open_s, least=SHORTEST_S),
     )
     inner.finish()
     return policy
@@ -126,11 +126,14 @@ def _split(url: str) -> SplitResult | None:
         return None
 
 
-def read_header_name(table: Table, key: str, name: str) -> str:
-    """The name of a header, after a complaint if it is none."""
-    if not _HEADER.fullmatch(name):
-        table.complain(key, "is no name of a header", 'write "header:X-Name"')
-    return name
+def is_header_name(name: str) -> bool:
+    """Whether a header may be called so."""
+    return _HEADER.fullmatch(name) is not None
+
+
+def is_pointer(text: str) -> bool:
+    """Whether it is a JSON Pointer; the empty one means the whole."""
+    return _POINTER.fullmatch(text) is not None
 
 
 def read_was(table: Table) -> tuple[str, ...]:

@@ -49,11 +49,16 @@ def read_recipe(
 
 def _read_steps(table: Table, secrets: dict[str, Secret]) -> tuple[Step, ...]:
     raw = table.of_kind("transforms", list) or []
+    for place, item in enumerate(raw):
+        if isinstance(item, str):
+            mend = f'write {{ name = "{item}", use = "{item}" }}'
+            table.complain(f"transforms[{place}]", "is text, a table is wanted", mend)
     steps = tuple(
         _read_step(
             Table(item, path=f"{table.path}.transforms[{place}]", reading=table.reading), secrets
         )
         for place, item in enumerate(raw)
+        if not isinstance(item, str)
     )
     names = [step.name for step in steps]
     for name in {name for name in names if names.count(name) > 1}:

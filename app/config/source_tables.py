@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import fields, replace
 from functools import partial
 from typing import Literal
+from urllib.parse import urlsplit
 
 from app.config.patience import (
     check_name,
+    is_pointer,
     read_auth,
     read_breaker,
     read_retention,
@@ -16,14 +17,14 @@ from app.config.patience import (
     read_was,
 )
 from app.config.secret import Secret
-from app.config.table import Table
+from app.config.table import SHORTEST_S, Table
 from app.config.values import Download, Retention, Source
 from domain import profiles
 from domain.profiles import Action, FieldMap, HmacSettings, Profile, SourceSettings
 from domain.profiles.standard import STANDARD_WEBHOOKS
 
 _SCHEME_KEYS = tuple(entry.name for entry in fields(HmacSettings))
-_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*")
+LONGEST_TOLERANCE_S = 366 * 86400.0
 _SAME: tuple[Literal["bytes", "json"], ...] = ("bytes", "json")
 _ORDER: tuple[Literal["version", "sequence", "time"], ...] = ("version", "sequence", "time")
 _UNKNOWN_FIELDS: tuple[Literal["keep", "refuse"], ...] = ("keep", "refuse")
@@ -110,7 +111,9 @@ def _read_settings(
     return SourceSettings(
         profile=profile.name,
         secrets=tuple(secret.reveal() for secret in secrets),
-        tolerance_s=round(table.seconds("tolerance", 0.0)) if table.has("tolerance") else None,
+        tolerance_s=round(table.seconds("tolerance", 0.0, most=LONGEST_TOLERANCE_S))
+        if table.has("tolerance")
+        else None,
         hmac=_read_scheme(table, is_hmac=is_hmac),
         mapping=_read_map(table, is_hmac=is_hmac),
         types=_read_types(table),
@@ -183,7 +186,7 @@ def _read_types(table: Table) -> tuple[tuple[str, Action], ...]:
 
 def _read_pointers(table: Table, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
     pointers = table.texts(key, default)
-    if not all(_POINTER.fullmatch(pointer) for pointer in pointers):
+    if not all(map(is_pointer, pointers)):
         table.complain(
             key, "holds something that is no JSON Pointer", 'write it like "/data/retry"'
         )
@@ -196,7 +199,7 @@ def _read_download(table: Table) -> Download:
         hosts=_read_hosts(inner),
         auth=read_auth(inner),
         max_size_bytes=inner.size_bytes("max_size", 5 * 2**30),
-        timeout_s=inner.seconds("timeout", 60.0),
+        timeout_s=inner.seconds("timeout", 60.0, least=SHORTEST_S),
         min_rate_bytes_s=inner.bytes_per_second("min_rate", 16 * 2**10),
         total_s=inner.seconds("total", 0.0) or None,
         fresh_link=inner.text("fresh_link"),
@@ -215,7 +218,7 @@ def _read_download(table: Table) -> Download:
 
 def _check_fresh_link(table: Table, download: Download) -> None:
     place = download.fresh_link
-    if not _POINTER.fullmatch(download.fresh_pointer):
+    if not is_pointer(download.fresh_pointer):
         table.complain("fresh_pointer", "is no JSON Pointer", 'write it like "/data/url"')
     if not place:
         return
@@ -230,6 +233,15 @@ def _check_fresh_link(table: Table, download: Download) -> None:
 
 def _read_hosts(table: Table) -> tuple[str, ...]:
     hosts = table.texts("hosts")
-    if any(not host or set(host) & set("/@?# ") for host in hosts):
+    if not all(map(_is_host, hosts)):
         table.complain("hosts", "holds something that is no host", 'write "host" or "host:port"')
     return hosts
+
+
+def _is_host(host: str) -> bool:
+    if not host or set(host) & set("/@?# "):
+        return False
+    try:
+        return urlsplit(f"//{host}").port != 0
+    except ValueError:  # no number, or one above 65535
+        return False

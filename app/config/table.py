@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 from app.config import units
 from app.config.environment import Missing, dereference, is_reference
@@ -14,6 +14,9 @@ from app.config.secret import Secret
 
 T = TypeVar("T")
 ChoiceT = TypeVar("ChoiceT", bound=str)
+
+LONGEST_S = 36500 * 86400.0  # a century: beyond it no date can be reckoned
+SHORTEST_S = 0.001
 
 _KINDS = {
     str: "text",
@@ -51,7 +54,9 @@ class Reading:
 
     def report(self, key: str, what: str, mend: str) -> None:
         """Add an error; reading goes on, so that one start names them all."""
-        self.problems.append(Problem(self.file, key, what, mend))
+        problem = Problem(self.file, key, what, mend)
+        if problem not in self.problems:  # a key may be read twice, and is wrong once
+            self.problems.append(problem)
 
     def resolve(self, key: str, text: str) -> str | None:
         """The text, or what its reference leads to; ``None`` after reporting a dead end."""
@@ -72,6 +77,21 @@ class Reading:
             return None
         value = self.resolve(key, reference)
         return None if value is None else Secret(reference, value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure(Generic[T]):
+    """How a measure is read, an example of it, and the unit that a bare number lacks."""
+
+    read: Callable[[str], T | None]
+    example: str
+    unit: str
+
+
+_DURATION = _Measure(units.seconds, "5m", "s")
+_SIZE = _Measure(units.size_bytes, "1 MiB", " B")
+_SPEED = _Measure(units.bytes_per_second, "16 KiB/s", " B/s")
+_RATE = _Measure(units.per_second, "50/s", "/s")
 
 
 class Table:
@@ -176,29 +196,42 @@ class Table:
         self.complain(key, "is none of the words allowed here", hint)
         return default
 
-    def seconds(self, key: str, default: float) -> float:
-        """A duration."""
-        return self._measured(key, units.seconds, "5m", default)
+    def seconds(
+        self, key: str, default: float, *, least: float = 0.0, most: float = LONGEST_S
+    ) -> float:
+        """A duration within its bounds."""
+        value = self._measured(key, _DURATION, default)
+        if value < least and self.has(key):
+            self.complain(key, "is too short", f'write at least "{least * 1000:g}ms"')
+        if value > most:
+            self.complain(key, "is too long", f'write at most "{most / 86400:g}d"')
+            return default
+        return value
 
     def size_bytes(self, key: str, default: int) -> int:
         """A size."""
-        return self._measured(key, units.size_bytes, "1 MiB", default)
+        return self._measured(key, _SIZE, default)
 
     def bytes_per_second(self, key: str, default: int) -> int:
         """A speed."""
-        return self._measured(key, units.bytes_per_second, "16 KiB/s", default)
+        return self._measured(key, _SPEED, default)
 
     def per_second(self, key: str) -> float | None:
         """A rate; ``None`` for no limit."""
-        return self._measured(key, units.per_second, "50/s", 0.0) or None
+        return self._measured(key, _RATE, 0.0) or None
 
-    def _measured(self, key: str, read: Callable[[str], T | None], example: str, default: T) -> T:
+    def _measured(self, key: str, measure: _Measure[T], default: T) -> T:
+        raw = self.raw(key)
+        if isinstance(raw, (int, float)) and not isinstance(raw, bool) and raw >= 0:
+            self.complain(key, f"is {_kind(raw)}", f'write "{raw}{measure.unit}"')
+            return default
         text = self.text(key)
         if not text:
             return default
-        value = read(text)
+        value = measure.read(text)
         if value is None:
-            self.complain(key, "cannot be read", f'write it like "{example}"')
+            what = "is negative" if text.lstrip().startswith("-") else "cannot be read"
+            self.complain(key, what, f'write it like "{measure.example}"')
             return default
         return value
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,23 @@ def test_a_bucket_that_cannot_be_is_named_by_check_already(
     assert ended.returncode == 2
     assert ended.stderr.startswith(f"error: laufzettel.toml: laufzettel.artifacts: {words} → ")
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_an_unknown_transformation_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    (tmp_path / "laufzettel.toml").write_text(
+        '[sources.s]\nsecrets = ["env:IN"]\n'
+        '[recipes.r]\nsources = ["s"]\ntransforms = [{ name = "a", use = "txt" }]\n'
+    )
+    secret = "whsec_QUJDREVGR0hJSktMTU5PUFFSU1RVVldY"
+    ended = laufzettel("check", folder=tmp_path, IN=secret)
+    assert ended.returncode == 1
+    assert "recipes.r.transforms[0]: use: no step is called 'txt' → there are: " in ended.stderr
+
+
+def test_a_taken_address_names_the_key_that_gives_another(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        (tmp_path / "laufzettel.toml").write_text(f'[laufzettel]\nlisten = "{listen}"\n')
+        ended = laufzettel("run", folder=tmp_path)
+    assert ended.returncode == 1
+    assert "give another in laufzettel.listen" in ended.stderr

@@ -19,7 +19,7 @@ def problems(folder: Path, text: str) -> list[str]:
 
 
 WRONG = [
-    ("tolerance = 300", "sources.contracts.tolerance: is a whole number → write text"),
+    ("tolerance = 300", 'sources.contracts.tolerance: is a whole number → write "300s"'),
     ('tolerance = "5 minutes"', 'sources.contracts.tolerance: cannot be read → write it like "5m"'),
     ('max_body = "1 MB/s"', 'sources.contracts.max_body: cannot be read → write it like "1 MiB"'),
     ('same = "byte"', "did you mean bytes?"),
