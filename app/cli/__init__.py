@@ -27,7 +27,7 @@ from app.cli import (
 )
 from app.cli.demo.command import demo
 from app.cli.four import FOUR
-from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption
+from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption, refuse
 
 app = typer.Typer(
     name="laufzettel",
@@ -87,11 +87,20 @@ def laufzettel(
     context: typer.Context, config: ConfigOption = DEFAULT_CONFIG, url: UrlOption = ""
 ) -> None:
     """Signed webhooks about files in; every file processed once, every receiver told once."""
+    told = context.invoked_subcommand or ""
+    if url and not _takes_url(context, told):
+        refuse(f"--url has no meaning for {told}", "it works on this machine: leave --url out")
     given = {"config": str(config), "url": url}
     context.default_map = {
         name: {**given, **dict.fromkeys(getattr(command, "commands", ()), given)}
         for name, command in getattr(context.command, "commands", {}).items()
     }
+
+
+def _takes_url(context: typer.Context, told: str) -> bool:
+    command = getattr(context.command, "commands", {}).get(told)
+    several = getattr(command, "commands", {}).values() or [command]
+    return any(each.name == "url" for one in several for each in getattr(one, "params", ()))
 
 
 def main() -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import typer
 
+from app.cli import words
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, JsonOption, config_or_exit, refuse
 
 if TYPE_CHECKING:  # --help needs none of it
@@ -18,6 +19,7 @@ if TYPE_CHECKING:  # --help needs none of it
     from domain.schemes import Key
 
 DEFAULT_PORT = 9002
+_USUAL_URL = f"http://127.0.0.1:{DEFAULT_PORT}/hooks"
 _WORDS = {
     "new": "new",
     "repeat": "repeat: this webhook-id came before, nothing is done again",
@@ -54,19 +56,19 @@ def receive(
     behaviour = Behaviour(fail=fail, hang_s=_hang_s(hang), drop_answer=drop_answer)
     if fail and not 400 <= fail <= 599:
         refuse(f"--fail {fail} is no error", "write a status from 400 to 599")
-    keys, told_port = _keys(secret or [], config)
+    keys, place = _keys(secret or [], config)
     receiver = _receiver(keys, journal, _show_json if json else _show)
     receiver.misbehave(behaviour)
-    wanted = port if port >= 0 else told_port
+    wanted = port if port >= 0 else place.port or DEFAULT_PORT
     server = _server(receiver, wanted)
-    _greet(server.url("/hooks"), len(keys), as_json=json)
+    _greet(server.url(place.path or "/"), len(keys), as_json=json)
     _serve(server, receiver)
 
 
 def _greet(url: str, secrets: int, *, as_json: bool) -> None:
     import json
 
-    plain = f"Receiving at {url}, with {secrets} secret(s). Ctrl-C ends it."
+    plain = f"Receiving at {url}, with {words.counted(secrets, 'secret')}. Ctrl-C ends it."
     print(json.dumps({"listening": url}) if as_json else plain, flush=True)
 
 
@@ -81,21 +83,23 @@ def _hang_s(text: str) -> float:
     return found
 
 
-def _keys(references: list[str], path: Path) -> tuple[tuple[Key, ...], int]:
+def _keys(references: list[str], path: Path) -> tuple[tuple[Key, ...], SplitResult]:
     from app.cli.demo.receiver import keys_of
     from app.cli.explain import secrets_or_exit
     from domain.schemes import InvalidSecret
 
     if references:
-        secrets, port = secrets_or_exit(references, path), DEFAULT_PORT
+        secrets, url = secrets_or_exit(references, path), _USUAL_URL
     elif path.is_file():
-        secrets, port = _of_destination(_local_destination(path))
+        destination = _local_destination(path)
+        url = destination.url
+        secrets = tuple(secret.reveal() for secret in destination.secrets)
     else:
         refuse("there is no secret to verify with", "give --secret env:NAME, or -c FILE")
     keys = keys_of(secrets)
     if isinstance(keys, InvalidSecret):
         refuse(f"the secret cannot be used: {keys.reason}", "take one as laufzettel init makes it")
-    return keys, port
+    return keys, urlsplit(url)
 
 
 def _local_destination(path: Path) -> Destination:
@@ -106,11 +110,6 @@ def _local_destination(path: Path) -> Destination:
     if found is None:
         refuse("no destination is on this machine", "give --secret env:NAME and --port N")
     return found
-
-
-def _of_destination(destination: Destination) -> tuple[tuple[str, ...], int]:
-    secrets = tuple(secret.reveal() for secret in destination.secrets)
-    return secrets, urlsplit(destination.url).port or DEFAULT_PORT
 
 
 def _receiver(keys: tuple[Key, ...], path: Path | None, shown: Shown) -> Receiver:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,6 +19,8 @@ if TYPE_CHECKING:  # --help needs none of it
 
 _MOST_FACTS = 50
 _LONGEST_ANSWER = 200
+_FOLLOWED = frozenset({"again", "lost"})
+_ENDED_WELL = frozenset({"done", "delivered"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +31,7 @@ class Stamp:
     where: str
     what: str
     state: str = ""
+    again: str | None = None  # when a try that failed was, or is to be, followed by the next
 
 
 @reading
@@ -73,14 +76,27 @@ def _head(file: dict[str, Any], moment: words.Moment) -> Iterator[RenderableType
 
 def _stamped(stamps: Iterable[Stamp], moment: words.Moment) -> Iterator[RenderableType]:
     """All stations in the order of time; what has no time yet comes last."""
-    rows = sorted(stamps, key=lambda stamp: (stamp.at is None, stamp.at or ""))
+    rows = sorted(stamps, key=_when)
     columns = (
         Column("when", lambda row, moment: moment.shown(row["at"]) or "-", is_whole=True),
         Column("where", lambda row, _: row["where"], is_whole=True),
-        Column("what", lambda row, _: row["what"], style=lambda row: words.style(row["state"])),
+        Column("what", _told, style=lambda row: words.style(row["state"])),
     )
-    shown = ({"at": s.at, "where": s.where, "what": s.what, "state": s.state} for s in rows)
-    yield table(shown, columns, moment)
+    yield table((asdict(stamp) for stamp in rows), columns, moment)
+
+
+def _when(stamp: Stamp) -> tuple[bool, float]:
+    # As numbers: the texts differ in length, since they end where their fraction does.
+    at = words.instant(stamp.at)
+    return at is None, at.timestamp() if at else 0.0
+
+
+def _told(row: dict[str, Any], moment: words.Moment) -> str:
+    again = words.instant(row["again"])
+    if again is None:
+        return str(row["what"])
+    is_past = again <= moment.now
+    return f"{row['what']}; {'tried again at' if is_past else 'next try'} {moment.clock(again)}"
 
 
 def _deliveries(api: Api, file: dict[str, Any]) -> Iterator[Stamp]:
@@ -124,8 +140,7 @@ def _of_version(version: dict[str, Any]) -> Iterator[Stamp]:
 
 def _of_job(job: dict[str, Any]) -> Iterator[Stamp]:
     name = job["name"] if job["name"] == job["kind"] else f"{job['kind']} {job['name']}".strip()
-    for attempt in job["attempts"]:
-        yield _attempt(attempt, name)
+    yield from _attempts(job, name)
     if job["ended_at"] and not job["attempts"]:
         why = f": {job['error']}" if job["error"] else ""
         yield Stamp(job["ended_at"], name, f"{words.state(job['state'])}{why}", job["state"])
@@ -137,8 +152,7 @@ def _of_message(message: dict[str, Any]) -> Iterator[Stamp]:
     where = f"message {message['destination']}"
     about = f"{message['type']}, {message['id']}"
     yield Stamp(message["ordered_at"], where, f"made: {about}")
-    for attempt in message["attempts"]:
-        yield _attempt(attempt, where)
+    yield from _attempts(message, where)
     reference = f", their id {message['reference']}" if message["reference"] else ""
     if message["ended_at"]:
         what = f"{words.state(message['state'])}{reference}"
@@ -147,9 +161,19 @@ def _of_message(message: dict[str, Any]) -> Iterator[Stamp]:
         yield _open(message, where, reference)
 
 
+def _attempts(work: dict[str, Any], where: str) -> Iterator[Stamp]:
+    """Each try; behind one that failed the next, which is due where it has not been yet."""
+    tries = work["attempts"]
+    following = [attempt["at"] for attempt in tries[1:]] + [work["due_at"]]
+    for attempt, again in zip(tries, following, strict=False):
+        stamp = _attempt(attempt, where)
+        yield replace(stamp, again=again) if attempt["outcome"] in _FOLLOWED else stamp
+
+
 def _attempt(attempt: dict[str, Any], where: str) -> Stamp:
     """One try: its outcome, how long it took, what was answered."""
-    took = f" in {attempt['duration_ms']} ms" if attempt["duration_ms"] is not None else ""
+    joint = "in" if attempt["outcome"] in _ENDED_WELL else "after"
+    took = f" {joint} {attempt['duration_ms']} ms" if attempt["duration_ms"] is not None else ""
     status = f", answered {attempt['status']}" if attempt["status"] else ""
     answer = (attempt["response_body"] or "").strip()[:_LONGEST_ANSWER]
     told = f" {answer}" if answer else ""

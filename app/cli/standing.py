@@ -45,6 +45,7 @@ _NEEDS = {
     ),
     "waiting": ("the oldest {name} waits too long", "{name} wait too long", "laufzettel stats"),
 }
+_ENDINGS = {"again": "failed", "dead": "failed for good", "lost": "cut off as their worker died"}
 _UNKNOWN = ("{name}", "{name}", "laufzettel stats")
 
 
@@ -74,6 +75,12 @@ def counts(told: dict[str, int]) -> str:
     return words.clean(", ".join(f"{count} {state}" for state, count in ordered))
 
 
+def _tries(row: dict[str, Any], _: words.Moment) -> str:
+    """How the latest tries ended."""
+    told = row["outcomes"]
+    return counts({_ENDINGS.get(outcome, outcome): count for outcome, count in told.items()})
+
+
 _STATUS = (
     Column("what needs a human", lambda row, _: _need(row), style=lambda _: "bold red"),
     text("why", "reason"),
@@ -92,7 +99,7 @@ _DESTINATIONS = (
     text("destination", "name"),
     Column("breaker", lambda row, _: row["breaker"], style=lambda row: words.style(row["breaker"])),
     Column("messages", lambda row, _: counts(row["states"])),
-    Column("last hour", lambda row, _: counts(row["outcomes"])),
+    Column("last hour", _tries),
     Column("mean", lambda row, _: f"{row['mean_ms']:.0f} ms", is_number=True),
     time("oldest due", "oldest_due_at"),
     Column("paused", _paused, style=lambda _: "yellow"),

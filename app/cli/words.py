@@ -29,10 +29,10 @@ STATES: Mapping[str, str] = {
     "rejected": "rejected: starts nothing",
 }
 OUTCOMES: Mapping[str, str] = {
-    "again": "failed, tried again later",
+    "again": "failed",
     "dead": "failed for good",
     "unclear": "sent, no answer came",
-    "lost": "never came back: its worker died",
+    "lost": "its worker died",
 }
 _STYLES: Mapping[str, str] = {
     **dict.fromkeys(
@@ -57,9 +57,13 @@ class Moment:
         at = instant(stamp)
         if at is None:
             return "" if not stamp else clean(stamp)
+        return f"{self.clock(at)} ({self.age(at)})"
+
+    def clock(self, at: datetime) -> str:
+        """A time without its age; the date where it is another day."""
         local, today = at.astimezone(self.zone), self.now.astimezone(self.zone)
         form = "%H:%M:%S" if local.date() == today.date() else "%Y-%m-%d %H:%M:%S"
-        return f"{local.strftime(form)} ({self.age(at)})"
+        return local.strftime(form)
 
     def age(self, at: datetime) -> str:
         """How long ago, or in how long."""

@@ -181,7 +181,7 @@ def _own(path: Path) -> Callable[[], None]:
     except OSError as error:
         os.close(lock)
         raise StoreOwnedError(
-            f"{path} is in use by another process; stop it, or reach it with --url"
+            f"{path} is in use by another process; stop `laufzettel run` first"
         ) from error
     kept = ExitStack()
     kept.callback(os.close, lock)

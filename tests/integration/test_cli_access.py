@@ -162,3 +162,21 @@ def test_watching_prints_a_document_a_line_until_it_is_ended(folder: Path) -> No
         watching.communicate(timeout=60)
     assert [line["ok"] for line in lines] == [True, True]
     assert watching.returncode == 0
+
+
+def test_a_receiver_says_the_address_that_its_destination_has(folder: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", START, "receive", "--port", "0"],
+        cwd=folder,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    greeting = process.stdout.readline()
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    address, _, rest = greeting.removeprefix("Receiving at ").partition(", ")
+    assert address.endswith("/")
+    assert not address.endswith("/hooks")
+    assert "1 secret. " in rest

@@ -81,7 +81,7 @@ def test_the_slip_shows_every_station_of_a_file(past: Past) -> None:
 
 def test_the_slip_of_a_failed_file_says_why_and_what_to_type(past: Past) -> None:
     shown = past.run("show", "F-lost").out
-    assert "try 2: failed, tried again later" in shown
+    assert "; tried again at " in shown
     assert "try it again:  laufzettel retry job_" in shown
     refused = past.run("show", "F-refused").out
     assert "answered 422 no such order" in refused

@@ -139,7 +139,7 @@ def test_a_store_in_use_is_left_alone(tmp_path: Path, history: Path) -> None:
     refused = laufzettel("verify", folder=tmp_path)
     store.close()
     assert refused.returncode == 1
-    assert "in use by another process → stop it" in refused.stderr
+    assert "in use by another process → stop `laufzettel run` first" in refused.stderr
 
 
 def test_an_older_or_newer_schema_is_refused(tmp_path: Path, history: Path) -> None:
