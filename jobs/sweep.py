@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 
-from app.artifacts import ERASURES, Blob, Blobs, BlobsError
+from app.artifacts import CHECKPOINTS, ERASURES, Blob, Blobs, BlobsError
 from app.clock import Clock
 from app.config import Config, Retention
 from app.ledger import Ledger
 from app.ledger.requests import Order, Recorded
-from app.store import condemned, expiry, locks, projections
+from app.store import checkpoints, condemned, expiry, locks, projections
 from app.store.engine import Connection, Store
 from app.store.errors import StoreUnavailableError
 from app.store.expiry import Kept, KeptFile
@@ -145,6 +145,7 @@ class Sweep:
 
     def _steps(self) -> Iterator[Callable[[], None]]:
         yield self._note_erasures
+        yield self._note_head
         yield from self._history()
         yield from self._content()
         yield from self._condemn()
@@ -259,6 +260,13 @@ class Sweep:
                 self._parts.blobs.notes.put(ERASURES, name, data)
             after = place = found[-1].position
             ledger.operate(lambda c, now: expiry.keep_place(c, "erasures", place, now))  # noqa: B023
+
+    def _note_head(self) -> None:
+        """Leave the signed end of the log where whoever changes the database does not reach."""
+        with self._parts.store.read() as connection:
+            stands = checkpoints.standing(connection)
+        if stands is not None and not self._is_dry:
+            self._parts.blobs.notes.put(CHECKPOINTS, *checkpoints.note(stands, self._now_ms))
 
     # -- blobs ------------------------------------------------------------------------------------
 

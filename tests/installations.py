@@ -24,9 +24,10 @@ from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Control
 from app.ledger.sequencing import Sequencing
-from app.store import migrate
+from app.store import installation, migrate
 from app.store import tables as t
 from app.store.engine import Store, open_store
+from app.store.installation import Identity
 from app.web import Web, create_web
 from app.web.access import Access, Role, TokenWish
 from app.web.server import Place, WebServer
@@ -168,6 +169,8 @@ def recording(folder: Path, config: Config, clock: Clock) -> Iterator[tuple[Stor
     else:
         with store.writing.begin() as connection:
             t.metadata.create_all(connection)
+    with store.writing.begin() as connection:
+        installation.create(connection, Identity("tests", KEY, 1), 0)
     recipes = tuple(configured.recipe for configured in config.recipes)
     places = {p.name: Listener(p.name, types=p.types) for p in config.destinations}
     pinned = {recipe.digest: recipe for recipe in recipes}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import typer
 
 from app.cli import (
+    auditing,
     copies,
     erasing,
     explain,
@@ -79,6 +80,7 @@ app.command()(copies.move)
 app.command()(erasing.erase)
 app.command()(erasing.hold)
 app.command()(erasing.release)
+app.add_typer(auditing.app, name="slip")
 app.add_typer(tokens.app, name="tokens")
 
 

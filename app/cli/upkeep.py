@@ -84,7 +84,7 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -
     Exit status: 0 all is as it was written, 1 something is not.
     """
     from app.artifacts import BlobsError, open_blobs
-    from app.verify import verify_artifacts, verify_chain, verify_parts
+    from app.verify import verify_artifacts, verify_chain, verify_checkpoints, verify_parts
 
     loaded = config_or_exit(config)
     with opened(loaded) as store:
@@ -96,9 +96,10 @@ def verify(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -
             with meter("artifacts") as progress:
                 blobs = open_blobs(loaded.installation.artifacts_url)
                 artifacts = verify_artifacts(store, blobs, progress)
+            checkpoints = verify_checkpoints(store, blobs)
         except (BlobsError, OSError) as error:
             refuse(f"the artifacts cannot be read: {error}", "mend their place", status=FAILED)
-    found = {"chain": chain, "parts": parts, "artifacts": artifacts}
+    found = {"chain": chain, "parts": parts, "artifacts": artifacts, "checkpoints": checkpoints}
     print(_document(_findings(found))) if json else _tell_findings(found)
     if not all(part.is_sound for part in found.values()):
         raise typer.Exit(FAILED)

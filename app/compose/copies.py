@@ -18,12 +18,11 @@ from app.artifacts import ERASURES, Blobs, MissingBlobError
 from app.ledger import Ledger
 from app.ledger.requests import Order, Recorded
 from app.points import point
-from app.store import copying, migrate, projections, signing
+from app.store import checkpoints, copying, migrate, projections, signing
 from app.store.engine import Connection, Store
 from app.store.errors import SchemaError, StoreError
 from app.store.reading import erasures
 from domain.commands import Cause, EraseFile, ReleaseFile
-from domain.telling import instant
 
 FORMAT = "laufzettel.backup.1"
 _MANIFEST = "manifest.json"
@@ -97,7 +96,7 @@ def backup(
 def _written(
     connection: Connection, tar: tarfile.TarFile, now_ms: int, progress: Progress
 ) -> dict[str, Any]:
-    stands = copying.standing(connection)
+    stands = checkpoints.standing(connection)
     if stands is None:
         raise BackupError("there is nothing in the store yet; start with laufzettel run")
     counts = {}
@@ -110,7 +109,7 @@ def _written(
             "kind": FORMAT,
             "schema": migrate.newest(),
             "made_ms": now_ms,
-            "checkpoint": checkpoint(stands, now_ms),
+            "checkpoint": checkpoints.checkpoint(stands, now_ms),
             "tables": {
                 name: {"columns": copying.columns(name), "rows": count}
                 for name, count in counts.items()
@@ -119,21 +118,6 @@ def _written(
     )
     _add(tar, _MANIFEST, json.dumps(manifest, indent=2).encode())
     return manifest
-
-
-def checkpoint(stands: copying.Standing, now_ms: int) -> dict[str, Any]:
-    """The end of the log, signed: whoever keeps it can tell a log that was cut or changed."""
-    return signing.signed(
-        stands.key,
-        {
-            "kind": "laufzettel.checkpoint.1",
-            "installation": stands.name,
-            "incarnation": stands.incarnation,
-            "position": stands.head.position,
-            "hash": stands.head.hash.hex(),
-            "at": instant(now_ms * 1000),
-        },
-    )
 
 
 def _add_table(tar: tarfile.TarFile, name: str, rows: Iterator[bytes]) -> int:

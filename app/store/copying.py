@@ -7,7 +7,6 @@ behind: leases, wake-ups, breakers.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
 import msgspec
@@ -16,7 +15,6 @@ import sqlalchemy as sa
 from app.store import event_log, installation
 from app.store import tables as t
 from app.store.codec import encode_event
-from app.store.event_log import Head
 from app.store.numbers import NUMBERED
 from domain.commands import Cause
 from domain.installation import CONTROL_STREAM, LogRestored
@@ -26,25 +24,6 @@ _KEPT = (t.tokens, t.idempotency, t.cursors)
 COPIED = (*t.of_class("truth"), *t.of_class("history"), *_KEPT, *t.of_class("projection"))
 BY_NAME: Mapping[str, sa.Table] = {table.name: table for table in COPIED}
 NAMES: Sequence[str] = tuple(BY_NAME)
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """What a store stands for at a moment: whose it is, and where its log ends."""
-
-    name: str
-    incarnation: int
-    key: bytes
-    head: Head
-
-
-def standing(connection: sa.Connection) -> Standing | None:
-    """Where the store stands; ``None`` where it was never started with."""
-    identity = installation.find(connection)
-    if identity is None:
-        return None
-    head = event_log.head(connection)
-    return Standing(identity.name, identity.incarnation, identity.key, head)
 
 
 def columns(name: str) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from app.verify.artifacts import verify_artifacts
 from app.verify.chain import verify_chain
+from app.verify.checkpoints import verify_checkpoints
 from app.verify.findings import Fault, Findings, Progress
 from app.verify.parts import verify_parts
 
@@ -13,5 +14,6 @@ __all__ = [
     "Progress",
     "verify_artifacts",
     "verify_chain",
+    "verify_checkpoints",
     "verify_parts",
 ]

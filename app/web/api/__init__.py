@@ -16,6 +16,7 @@ from app.web.api import (
     parts,
     ping,
     secrets,
+    slips,
     tokens,
     work,
 )
@@ -34,6 +35,7 @@ _MODULES = (
     parts,
     ping,
     secrets,
+    slips,
     tokens,
     work,
 )
