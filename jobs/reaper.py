@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from app.clock import Clock
 from app.ledger import Ledger
-from app.store import leases
+from app.store import leases, workers
 from app.store.engine import Store
 from app.store.errors import StoreUnavailableError
 from app.store.leases import Lease
@@ -20,6 +22,9 @@ from jobs.runner.gate import Gate
 
 _ROUND_S = 5.0
 _MOST_AT_ONCE = 100
+# In rounds: how often this process writes down that it lives.
+_SIGN_OF_LIFE = 3
+_FORGOTTEN_MS = 86_400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,7 @@ class Parts:
     gate: Gate
     clock: Clock
     metrics: Metrics
+    owner: str
 
 
 class Reaper:
@@ -50,10 +56,18 @@ class Reaper:
         self._stopping.set()
         if self._thread.is_alive():
             self._thread.join()
+        owner = self._parts.owner
+        with suppress(StoreUnavailableError):
+            self._parts.ledger.operate(
+                lambda c, now_ms: workers.gone(c, owner, before_ms=now_ms - _FORGOTTEN_MS)
+            )
 
     def _work(self) -> None:
-        while True:
+        owner = self._parts.owner
+        for number in itertools.count():
             try:
+                if number % _SIGN_OF_LIFE == 0:
+                    self._parts.ledger.operate(lambda c, now_ms: workers.seen(c, owner, now_ms))
                 while self.round() == _MOST_AT_ONCE:
                     pass
             except StoreUnavailableError as error:

@@ -81,7 +81,9 @@ class Worker:
         )
         self._runner = self._built_runner()
         self._reaper = reaper.Reaper(
-            reaper.Parts(parts.ledger, parts.store, self._gate, parts.clock, parts.metrics)
+            reaper.Parts(
+                parts.ledger, parts.store, self._gate, parts.clock, parts.metrics, parts.owner
+            )
         )
         digests = sweep.Digests(parts.ledger, parts.store)
         parts.blobs.guard(digests.spared)

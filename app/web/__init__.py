@@ -25,6 +25,7 @@ from app.web.console import create_console
 from app.web.console.comparison import Comparison
 from app.web.console.glance import Glances
 from app.web.front import Web
+from app.web.gauges import Gauges
 from app.web.health import Vitals
 from app.web.hooks import Hooks, Parts
 from app.web.proofs import primitives
@@ -82,6 +83,7 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
         )
     )
     office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping, outside.ping)
+    gauges = Gauges(store, outside.metrics, clock, config)
     local = digest_of(outside.local_token) if outside.local_token else ""
     state = State(
         {
@@ -89,7 +91,7 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
             "doorkeeper": Doorkeeper(store, ledger, clock, local),
             "comparison": Comparison(store, stopping),
             "glances": Glances(clock),
-            "vitals": Vitals(store, ledger, outside.metrics, stopping),
+            "vitals": Vitals(store, ledger, outside.metrics, stopping, gauges),
         },
         deep_copy=False,
     )

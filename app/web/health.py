@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,11 +12,10 @@ from litestar import MediaType, Response, get
 from litestar.datastructures import State
 
 from app.ledger import Ledger
-from app.store import breakers
 from app.store.engine import Store
 from app.store.errors import StoreError
 from app.telemetry import Metrics
-from domain.breaker import BreakerPolicy, Open, load
+from app.web.gauges import Gauges
 
 _CHECK_S = 2.0
 _NO_STORE = {"cache-control": "no-store"}
@@ -32,6 +30,7 @@ class Vitals:
     ledger: Ledger
     metrics: Metrics
     stopping: threading.Event
+    gauges: Gauges
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +79,8 @@ async def metrics(state: State) -> Response[bytes]:
     vitals.metrics.set("commands_waiting", vitals.ledger.waiting)
     # Without the database the rest of the numbers is still worth having.
     with suppress(StoreError):
-        for scope, text in (await asyncio.to_thread(_circuits, vitals.store)).items():
-            part, _, name = scope.partition(":")
-            if part == "destination":
-                is_open = isinstance(load(BreakerPolicy(), text).phase, Open)
-                vitals.metrics.set("breaker_open", is_open, destination=name)
+        await asyncio.to_thread(vitals.gauges.measure)
     return Response(vitals.metrics.page(), headers=_NO_STORE, media_type=_METRICS_TYPE)
-
-
-def _circuits(store: Store) -> Mapping[str, str]:
-    with store.read() as connection:
-        return breakers.load_all(connection)
 
 
 def _database(store: Store) -> str:

@@ -75,6 +75,42 @@ def oldest_due(connection: sa.Connection, now_ms: int) -> dict[str, int]:
     return found if oldest is None else found | {"message": oldest}
 
 
+def due(connection: sa.Connection, now_ms: int) -> dict[str, int]:
+    """How much work of each kind is due and not begun."""
+    jobs = (
+        sa.select(t.jobs.c.kind, sa.func.count())
+        .where(t.OPEN_JOBS, t.jobs.c.due_ms <= now_ms, ~_is_leased(t.jobs))
+        .group_by(t.jobs.c.kind)
+    )
+    found = {row[0]: row[1] for row in connection.execute(jobs)}
+    messages = sa.select(sa.func.count()).where(
+        t.OPEN_MESSAGES, t.messages.c.due_ms <= now_ms, ~_is_leased(t.messages)
+    )
+    return found | {"message": int(connection.execute(messages).scalar() or 0)}
+
+
+def unclear(connection: sa.Connection) -> dict[str, int]:
+    """How many messages were sent without an answer, by destination; those without any are not."""
+    query = (
+        sa.select(t.messages.c.destination, sa.func.count())
+        .where(t.messages.c.state.in_(("unclear", "held")))
+        .group_by(t.messages.c.destination)
+    )
+    return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def last_delivery_ms(connection: sa.Connection, source: str) -> int:
+    """When a source last called, whatever became of it; 0 for never."""
+    last_ms = 0
+    for table, at in (
+        (t.receipts, t.receipts.c.accepted_ms),
+        (t.deliveries, t.deliveries.c.received_ms),
+    ):
+        newest = sa.select(at).where(table.c.source == source).order_by(table.c.id.desc()).limit(1)
+        last_ms = max(last_ms, connection.execute(newest).scalar() or 0)
+    return last_ms
+
+
 def oldest_retry_ms(connection: sa.Connection) -> int | None:
     """Since when the oldest piece of work that failed at least once is under way."""
     ends = [
@@ -102,7 +138,6 @@ def waits(connection: sa.Connection, now_ms: int) -> dict[str, tuple[int, str]]:
 def source_numbers(connection: sa.Connection, source: str, since_ms: int) -> SourceNumbers:
     """Deliveries of a source by verdict since a moment, and its last one ever."""
     verdicts: dict[str, int] = {}
-    last_ms = 0
     for table, at, number in (
         (t.receipts, t.receipts.c.accepted_ms, sa.func.count()),
         (t.deliveries, t.deliveries.c.received_ms, sa.func.sum(t.deliveries.c["count"])),
@@ -110,9 +145,7 @@ def source_numbers(connection: sa.Connection, source: str, since_ms: int) -> Sou
         lately = sa.select(table.c.verdict, number).where(table.c.source == source, at >= since_ms)
         for verdict, found in connection.execute(lately.group_by(table.c.verdict)):
             verdicts[verdict] = verdicts.get(verdict, 0) + int(found)
-        newest = sa.select(at).where(table.c.source == source).order_by(table.c.id.desc()).limit(1)
-        last_ms = max(last_ms, connection.execute(newest).scalar() or 0)
-    return SourceNumbers(verdicts, last_ms)
+    return SourceNumbers(verdicts, last_delivery_ms(connection, source))
 
 
 def key_uses(connection: sa.Connection, source: str) -> dict[str, int]:
@@ -215,3 +248,7 @@ def ignored_types(connection: sa.Connection, source: str) -> dict[str, int]:
         .limit(200)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
+
+
+def _is_leased(table: sa.Table) -> sa.ColumnElement[bool]:
+    return sa.exists().where(t.leases.c.id == table.c.id)

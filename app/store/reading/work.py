@@ -46,6 +46,7 @@ class WorkFilter:
     answer: str = ""
     since_ms: int = 0
     until_ms: int = 0
+    ended_before_ms: int = 0
     ids: tuple[str, ...] = ()
     sources: tuple[str, ...] | None = None
 
@@ -178,6 +179,8 @@ def _query(kind: WorkTable, wanted: WorkFilter) -> sa.Select[Any]:
         query = query.where(table.c.ordered_ms >= wanted.since_ms)
     if wanted.until_ms:
         query = query.where(table.c.ordered_ms < wanted.until_ms)
+    if wanted.ended_before_ms:
+        query = query.where(table.c.ended_ms < wanted.ended_before_ms)
     if wanted.ids:
         query = query.where(table.c.id.in_(wanted.ids))
     if wanted.sources is not None:

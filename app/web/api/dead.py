@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 from app.ledger.requests import Order
 from app.store.reading import files, work
 from app.store.reading.work import Work, WorkFilter, WorkTable
-from app.web.api.office import Asker, Here, Listing, Office, Reasoned, at, there
+from app.web.api.office import Asker, Here, Listing, Office, Reasoned, at, instant_ms, there
 from app.web.api.orders import Call, IdempotencyKey, once, try_out
 from app.web.api.work import resolving
 from app.web.auth import Who, needs
@@ -32,6 +32,7 @@ class DeadFilter(Struct, forbid_unknown_fields=True, frozen=True):
     name: Annotated[str, Meta(max_length=200)] = ""
     source: Annotated[str, Meta(max_length=200)] = ""
     error: Annotated[str, Meta(max_length=4000)] = ""
+    ended_before: Annotated[str, Meta(max_length=64)] = ""
     ids: Annotated[tuple[str, ...], Meta(max_length=1000)] = ()
 
 
@@ -137,6 +138,7 @@ def _dead(office: Office, who: Who, wanted: DeadFilter) -> list[Work]:
         name=wanted.name,
         source=wanted.source,
         error=wanted.error,
+        ended_before_ms=instant_ms("ended_before", wanted.ended_before),
         ids=wanted.ids,
         sources=who.sources,
     )

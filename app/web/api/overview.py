@@ -17,8 +17,10 @@ from app.web.api.parts import PauseOut, destinations_out, paused_parts, sources_
 from app.web.auth import needs
 from app.web.problems import Problem
 from app.web.rest import ProblemError
+from domain.installation import SubscriptionNoticed
 
 _TAGS = ["overview"]
+_LATELY_MS = 86_400_000
 
 
 class Stats(Struct):
@@ -95,6 +97,7 @@ def status(office: Here, who: Asker) -> Status:
     if conflicts:
         why = "other bytes under a known event id"
         found.append(Need("conflict", "", conflicts, why, "/deliveries?verdict=conflict"))
+    found += _subscriptions(office, who)
     found += _of_parts(office, who)
     found += _waiting(office, oldest)
     return Status(ok=not found, needs=found, paused=paused_parts(office))
@@ -134,6 +137,21 @@ def audit(
     found = found[:limit]
     following = encode_cursor((found[-1].position,)) if is_more else None
     return Listing([event_out(item) for item in found], following)
+
+
+def _subscriptions(office: Here, who: Asker) -> list[Need]:
+    """What sources said lately of the subscription itself: it ran out, or will."""
+    wanted = LogFilter(type="SubscriptionNoticed", sources=who.sources)
+    with office.store.read() as connection:
+        end = log.last_position(connection) + 1
+        told = [p.recorded.event for p in log.before(connection, end, wanted, limit=100)]
+    lately = {
+        event.source: event.type
+        for event in reversed(told)
+        if isinstance(event, SubscriptionNoticed) and event.at_ms > office.now_ms - _LATELY_MS
+    }
+    see = "/log?type=SubscriptionNoticed"
+    return [Need("subscription", source, 1, word, see) for source, word in lately.items()]
 
 
 def _of_parts(office: Here, who: Asker) -> list[Need]:

@@ -27,6 +27,7 @@ NEEDS: Mapping[str, str] = {
     "conflict": "Conflicting deliveries",
     "breaker": "Calls are stopped",
     "silent-source": "A source fell silent",
+    "subscription": "A subscription needs you",
     "waiting": "Work waits too long",
 }
 _MINUTE_MS = 60_000
