@@ -39,6 +39,7 @@ _MENDS = {
     401: f"set {_TOKEN} to a token that is valid; make one with: laufzettel tokens create",
     403: "ask with a token of a role that may, see: laufzettel tokens list",
     404: "look for it with: laufzettel files",
+    500: "what broke stands in the log that `laufzettel run` writes, under api.request.broken",
     503: "try again in some seconds",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import json
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ MOST_ROWS = 200
 Key = tuple[int | str, ...]
 T = TypeVar("T")
 U = TypeVar("U")
+_UNSTORABLE = re.compile("[\\0\\ud800-\\udfff]")
 
 
 class CursorError(ValueError):
@@ -58,9 +60,16 @@ def decode_cursor(text: str, *kinds: type) -> Key:
     except (ValueError, binascii.Error, RecursionError):
         raise CursorError("the cursor is not one of ours") from None
     is_ours = isinstance(key, list) and [type(part) for part in key] == list(kinds)
-    if not is_ours:
+    if not (is_ours and all(_is_storable(part) for part in key)):
         raise CursorError("the cursor is not one of ours")
     return tuple(key)
+
+
+def _is_storable(part: int | str) -> bool:
+    # What no column can hold would be an error of the store's instead of the client's.
+    if isinstance(part, int):
+        return -(2**63) <= part < 2**63
+    return not _UNSTORABLE.search(part)
 
 
 def select_page(

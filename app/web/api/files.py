@@ -22,6 +22,7 @@ from app.web.api.office import (
     Reasoned,
     moment,
     paged,
+    position,
     there,
 )
 from app.web.api.orders import Call, IdempotencyKey, Ordered, Preview, once, order, try_out
@@ -193,8 +194,9 @@ def visible(office: Office, who: Who, stream: str) -> Found:
 
 
 def _as_of(office: Office, found: Found, at: str) -> Found:
-    if at.isascii() and at.isdecimal():
-        file = state_at(office.store, found.id, int(at))
+    place = position(at)
+    if place is not None:
+        file = state_at(office.store, found.id, place)
     else:
         when = moment(at)
         if when is None:

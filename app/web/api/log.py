@@ -15,7 +15,7 @@ from msgspec import Struct
 from app.store.reading import log
 from app.store.reading.log import LogFilter, Positioned
 from app.telemetry.logs import without_credentials
-from app.web.api.office import Asker, Here, Limit, Office, at
+from app.web.api.office import After, Asker, Here, Limit, Office, at, position
 from app.web.auth import needs
 
 _TAGS = ["log"]
@@ -58,7 +58,7 @@ async def log_page(
     request: Request[Any, Any, Any],
     office: Here,
     who: Asker,
-    after: FromQuery[int] = 0,
+    after: After = 0,
     stream: FromQuery[str] = "",
     type: FromQuery[str] = "",  # noqa: A002 - the parameter's name is fixed
     limit: Limit = 100,
@@ -67,8 +67,8 @@ async def log_page(
     wanted = LogFilter(stream=stream, type=type, sources=who.sources)
     if "text/event-stream" in request.headers.get("accept", ""):
         resumed = request.headers.get("last-event-id", "")
-        start = int(resumed) if resumed.isascii() and resumed.isdecimal() else after
-        return ServerSentEvent(_live(office, start, wanted))
+        start = position(resumed)
+        return ServerSentEvent(_live(office, after if start is None else start, wanted))
     found = await asyncio.to_thread(_behind, office, after, wanted, limit)
     following = found[-1].position if found else after
     page = LogPage([event_out(item) for item in found], following)
@@ -83,7 +83,7 @@ async def log_page(
     tags=_TAGS,
 )
 def file_log(
-    office: Here, who: Asker, file: FromPath[str], after: FromQuery[int] = 0, limit: Limit = 100
+    office: Here, who: Asker, file: FromPath[str], after: After = 0, limit: Limit = 100
 ) -> LogPage:
     """All that was recorded of one file, in order."""
     wanted = LogFilter(stream=file, sources=who.sources)

@@ -26,11 +26,16 @@ from app.web.problems import Problem
 from app.web.rest import ProblemError
 from domain.telling import instant
 
+# What a column of the store can hold.
+MOST_POSITION = 2**63 - 1
+_POSITION_DIGITS = 19
+
 T = TypeVar("T")
 U = TypeVar("U")
 
 Limit = Annotated[int, QueryParameter(ge=1, le=200, description="how many at most")]
 InState = Annotated[str, QueryParameter(name="state", max_length=40)]
+After = Annotated[int, QueryParameter(ge=0, le=MOST_POSITION, description="a position")]
 Cursor = Annotated[str, QueryParameter(max_length=500, description="`next` of the page before")]
 
 
@@ -130,6 +135,12 @@ def moment(text: str) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def position(text: str) -> int | None:
+    """A position of the log that a client told; ``None`` for what is none."""
+    is_number = text.isascii() and text.isdecimal() and len(text) <= _POSITION_DIGITS
+    return int(text) if is_number and int(text) <= MOST_POSITION else None
 
 
 def instant_ms(name: str, text: str) -> int:

@@ -11,7 +11,7 @@ from app.store.reading import log
 from app.store.reading.log import LogFilter
 from app.web.api import overview
 from app.web.api.log import event_out
-from app.web.api.office import moment
+from app.web.api.office import moment, position
 from app.web.console import slip
 from app.web.console.asking import ask
 from app.web.console.pages import Page, Visiting, page
@@ -61,8 +61,8 @@ def audit_page(visit: Visiting, operator: FromQuery[str] = "", cursor: FromQuery
 def _position(connection: Any, before: str) -> int:
     if not before:
         return _LAST
-    if before.isascii() and before.isdecimal() and len(before) < len("1" * 19):
-        return int(before)
+    if (place := position(before)) is not None:
+        return place
     when = moment(before)
     if when is None:
         raise ProblemError(Problem(400, "invalid-request", "no position and no time"))
