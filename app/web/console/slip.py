@@ -41,6 +41,7 @@ EVENT_WORDS = {
     "FileHeld": "An operator put a hold on the file",
     "FileReleased": "An operator lifted the hold",
     "FileErased": "Content, names and message bodies were removed",
+    "ContentExpired": "Artifacts or message bodies were kept for their time, and are gone",
     "Paused": "An operator paused a part",
     "Resumed": "An operator resumed a part",
     "TokenCreated": "Access was given",
