@@ -54,7 +54,7 @@ def _subject(row: dict[str, Any]) -> str:
 
 
 FILES = (
-    text("name", "name"),
+    Column("name", lambda row, _: words.short(row["name"])),
     Column("file", lambda row, _: place(row), is_whole=True),
     state(),
     text("current", "current"),

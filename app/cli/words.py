@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
 _STEPS = ((60.0, "s"), (60.0, "min"), (24.0, "h"), (365.0, "d"))
+_LONGEST_NAME = 120
+_NAME_END = 20
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 
@@ -113,6 +115,14 @@ def style(word: str | None) -> str:
 def clean(text: object) -> str:
     """A text from outside without what could move the cursor, forge a line or turn it round."""
     return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", str(text)) if text is not None else ""
+
+
+def short(text: object) -> str:
+    """A name as lists show it: of a very long one its beginning and its end."""
+    name = clean(text)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - _NAME_END - 1]}…{name[-_NAME_END:]}"
 
 
 def counted(count: int, one: str, many: str = "") -> str:

@@ -25,6 +25,8 @@ from domain.strict_json import JsonValue
 
 MAX_ID_CHARACTERS = 2048
 MAX_URL_CHARACTERS = 8192
+# As long as a whole path may be; what is longer is no name, and would fill every list.
+MAX_TEXT_CHARACTERS = 4096
 _MAX_INTEGER = 2**63 - 1
 _MAX_INTEGER_DIGITS = 19
 _SHA_256 = re.compile("[0-9a-fA-F]{64}")
@@ -73,6 +75,12 @@ class Judge:
 
     def text(self, name: str) -> str:
         """A text for people; U+0000 gets a visible stand-in, since not every database holds it."""
+        text = self._text(name)
+        if len(text) > MAX_TEXT_CHARACTERS:
+            self.fail(name, f"is longer than {MAX_TEXT_CHARACTERS} characters")
+        return text
+
+    def _text(self, name: str) -> str:
         found = self.places.find(name)
         if found is ABSENT:
             return ""
@@ -118,14 +126,14 @@ class Judge:
 
     def sha256(self) -> str:
         """A SHA-256 in lower-case hex."""
-        text = self.text("sha256")
+        text = self._text("sha256")
         if text and not _SHA_256.fullmatch(text):
             self.fail("sha256", "must be 64 hexadecimal digits")
         return text.lower()
 
     def url(self, *, needed: bool) -> str:
         """An absolute HTTP address without blanks."""
-        text = self.text("url")
+        text = self._text("url")
         if not text:
             if needed:
                 self.fail("url", "is missing")

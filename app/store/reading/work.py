@@ -114,8 +114,13 @@ def some(
     return [_work(kind, row) for row in connection.execute(query)]
 
 
-def causes(connection: sa.Connection, sources: tuple[str, ...] | None) -> list[Cause]:
-    """All dead letters, grouped by what gave up and why, the largest group first."""
+def causes(
+    connection: sa.Connection, sources: tuple[str, ...] | None, *, needed: bool = False
+) -> list[Cause]:
+    """All dead letters, grouped by what gave up and why, the largest group first.
+
+    ``needed`` leaves out the steps that their recipe can do without.
+    """
     found: list[Cause] = []
     kinds: tuple[WorkTable, ...] = ("job", "message")
     for kind in kinds:
@@ -137,6 +142,8 @@ def causes(connection: sa.Connection, sources: tuple[str, ...] | None) -> list[C
         )
         if sources is not None:
             query = query.where(table.c.source.in_(sources))
+        if needed and kind == "job":
+            query = query.where(table.c.required)
         found += [Cause(kind, *row) for row in connection.execute(query)]
     return sorted(found, key=lambda cause: -cause.count)
 

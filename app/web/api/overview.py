@@ -84,7 +84,7 @@ def status(office: Here, who: Asker) -> Status:
     with office.store.read() as connection:
         found = [
             Need(f"dead-{cause.kind}", cause.name, cause.count, cause.error, "/dead-letters")
-            for cause in work.causes(connection, who.sources)
+            for cause in work.causes(connection, who.sources, needed=True)
         ]
         states = overview.states(connection, "messages", who.sources)
         conflicts = overview.conflicts(connection, who.sources)

@@ -141,6 +141,7 @@ def _environment() -> Environment:
         span=shown.span,
         number=shown.number,
         clean=shown.clean,
+        short=shown.short,
         address=shown.address,
         ms=shown.milliseconds,
     )

@@ -6,6 +6,8 @@ import re
 from datetime import UTC, datetime
 from urllib.parse import quote
 
+_LONGEST_NAME = 120
+_NAME_END = 20
 _UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _STEPS = ((60.0, "s"), (60.0, "min"), (24.0, "h"), (365.0, "d"))
 # Control characters, and those that turn the direction of what follows.
@@ -17,6 +19,14 @@ _TRICKS = re.compile(
 def clean(text: object) -> str:
     """The text without characters that are not seen or that turn others around."""
     return _TRICKS.sub("\ufffd", str(text))
+
+
+def short(text: object) -> str:
+    """A name as lists show it: of a very long one its beginning and its end."""
+    name = clean(text)
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[: _LONGEST_NAME - _NAME_END - 1]}…{name[-_NAME_END:]}"
 
 
 def size(size_bytes: float | None) -> str:
