@@ -26,8 +26,8 @@ from domain.recipes import Recipe
 from jobs.broker import LocalBroker, open_broker
 from jobs.worker import KINDS, Parts, Worker
 
-# The whole stop takes less than 20 s, whatever runs.
-GRACE_S = 18.0
+# The whole stop is to take less than 20 s: after the grace, ending tasks and threads may take 7 s.
+GRACE_S = 12.0
 
 
 @dataclass(frozen=True, slots=True)
