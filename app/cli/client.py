@@ -28,6 +28,7 @@ if TYPE_CHECKING:  # --help needs none of it
     from app.config import Config
 
 API = "/api/v1"
+NOT_FOUND = 404
 MOST_A_PAGE = 200
 _TIMEOUT_S = 30.0
 _START_S = 5.0
@@ -35,6 +36,14 @@ _LOOK_AGAIN_S = 0.1
 _TOKEN = "LAUFZETTEL_TOKEN"  # noqa: S105 - the name of the variable
 # Refusals of what was asked, and refusals of how it was asked.
 _WRONG_USAGE = frozenset({400, 401, 405, 413, 422})
+_A_TIME = "write a time like 2026-05-04T12:00:00Z"
+# The API names the parameter that it cannot take first.
+_EXAMPLES = {
+    "at:": f"{_A_TIME}, or a position of the log like 42",
+    "after:": "write a position of the log, like 42",
+    **dict.fromkeys(("since:", "until:"), _A_TIME),
+    "the cursor": "take it whole, from `next` of the JSON of the page before",
+}
 _MENDS = {
     401: f"set {_TOKEN} to a token that is valid; make one with: laufzettel tokens create",
     403: "ask with a token of a role that may, see: laufzettel tokens list",
@@ -97,7 +106,7 @@ class Api:
     def get(self, path: str, /, **query: str | int | None) -> Any:
         """The document at this path; a refusal ends the command in words."""
         told = {key: str(value) for key, value in query.items() if value not in {None, ""}}
-        return _document(self._send(Call("GET", path, told)))
+        return document_of(self._send(Call("GET", path, told)))
 
     def page(
         self, path: str, /, *, limit: int, by: str = "cursor", **query: str | int | None
@@ -119,7 +128,7 @@ class Api:
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, /) -> Any:
         """Order something; a refusal ends the command in words."""
-        return _document(self._send(Call("POST", path, body=dict(body or {}))))
+        return document_of(self._send(Call("POST", path, body=dict(body or {}))))
 
 
 def segment(text: str) -> str:
@@ -127,9 +136,11 @@ def segment(text: str) -> str:
     return quote(text, safe="")
 
 
-def _document(reply: Reply) -> Any:
+def document_of(reply: Reply) -> Any:
+    """What was asked for; a refusal ends the command in words."""
     if not reply.is_good:
-        mend = _MENDS.get(reply.status, "see: laufzettel COMMAND --help")
+        named = (mend for word, mend in _EXAMPLES.items() if reply.words.startswith(word))
+        mend = next(named, _MENDS.get(reply.status, "see: laufzettel COMMAND --help"))
         refuse(reply.words, mend, status=WRONG if reply.status in _WRONG_USAGE else FAILED)
     return reply.document
 

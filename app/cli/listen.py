@@ -28,6 +28,7 @@ def listen(
     The first refusal of a kind is shown at once, those that follow are counted for a minute.
     """
     from app.cli.client import Reach, connected
+    from app.cli.known import source_or_exit
     from app.cli.screen import config_or_exit
     from app.cli.sending import address_or_exit
     from app.cli.stopping import stopped
@@ -38,6 +39,7 @@ def listen(
         address_or_exit(config_or_exit(config))
     clock, ended = SystemClock(), threading.Event()
     with stopped(ended), connected(Reach(config, url)) as api:
+        source_or_exit(api, source)
         known = {item["id"] for item in _newest(api, source)}
         if not json:
             print(f"Listening for deliveries of {source}. Ctrl-C ends it.", flush=True)

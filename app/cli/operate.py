@@ -16,10 +16,10 @@ from app.cli.canary import (
     RateOption,
     carry_out_carefully,
 )
-from app.cli.client import Api, Call, segment
+from app.cli.client import NOT_FOUND, Api, Call, document_of, segment
 from app.cli.orders import Desk, Fate, Fates, Item, Wish, be_sure, carry_out, ordering
 from app.cli.read import DestinationOption, SourceOption, StateOption
-from app.cli.screen import WRONG, refuse
+from app.cli.screen import FAILED, WRONG, refuse
 
 MOST_AT_ONCE = 10_000
 IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show_default=False)]
@@ -157,7 +157,7 @@ def resolve(
 @ordering
 def cancel(desk: Desk, ids: IdsArgument = None) -> Fates:
     """Stop jobs that are queued, waiting or running."""
-    rows = [desk.api.get(f"/jobs/{segment(told)}") for told in _some(ids)]
+    rows = [_one(desk.api, "jobs", told) for told in _some(ids)]
     body = {"reason": desk.reason}
     return carry_out(desk, [_wish("jobs", row, _CANCEL, body) for row in rows])
 
@@ -165,13 +165,13 @@ def cancel(desk: Desk, ids: IdsArgument = None) -> Fates:
 def _retried(desk: Desk, told: str) -> Wish:
     is_message = told.startswith("msg_")
     path = "messages" if is_message else "jobs"
-    row = desk.api.get(f"/{path}/{segment(told)}")
+    row = _one(desk.api, path, told)
     return _wish(path, row, _RETRY_MESSAGE if is_message else _RETRY_JOB, {"reason": desk.reason})
 
 
 def _discarded(desk: Desk, told: str) -> Wish:
     is_message = told.startswith("msg_")
-    row = desk.api.get(f"/{'messages' if is_message else 'jobs'}/{segment(told)}")
+    row = _one(desk.api, "messages" if is_message else "jobs", told)
     kind = _DISCARD if is_message else Kind("discard", frozenset({"dead"}), _DISCARD.did)
     wish = _wish("jobs", row, kind, {})
     body = {"reason": desk.reason, "filter": {"ids": [told]}}
@@ -185,7 +185,7 @@ def _discarded(desk: Desk, told: str) -> Wish:
 def _settled(desk: Desk, told: str, outcome: str) -> Wish:
     """The way out of a conflict: the other bytes become an event of their own, or nothing."""
     path = f"/deliveries/{segment(told)}"
-    row = desk.api.get(path)
+    row = _one(desk.api, "deliveries", told)
     fate: Fate = "done already" if row["settled"] else "would be done"
     if row["verdict"] != "conflict":
         fate = "refused"
@@ -210,11 +210,21 @@ def _messages(
     api: Api, ids: list[str] | None, wanted: dict[str, str] | None
 ) -> list[Mapping[str, Any]]:
     if ids:
-        return [api.get(f"/messages/{segment(told)}") for told in ids]
+        return [_one(api, "messages", told) for told in ids]
     if wanted is None:
         refuse("no message is named", "name some by id, or a filter, or --all", status=WRONG)
     rows: list[Mapping[str, Any]] = api.page("/messages", limit=MOST_AT_ONCE, **wanted)["items"]
     return rows
+
+
+def _one(api: Api, path: str, told: str) -> Any:
+    """The job, message or delivery of this id; ends the command in words where there is none."""
+    reply = api.ask(Call("GET", f"/{path}/{segment(told)}"))
+    if reply.status == NOT_FOUND:
+        one = path.removesuffix("s").replace("deliverie", "delivery")
+        mend = f"name it by its id, see: laufzettel {path}"
+        refuse(f"no {one} has the id {words.clean(told)}", mend, status=FAILED)
+    return document_of(reply)
 
 
 def _some(ids: list[str] | None) -> list[str]:

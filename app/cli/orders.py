@@ -28,6 +28,10 @@ DryRunOption = Annotated[
     bool, typer.Option("--dry-run", help="Say what is done already and what would be done.")
 ]
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before many.")]
+_NAMING = (
+    *("ids", "files", "every", "source", "name", "error"),
+    *("destination", "state", "answer", "since", "until"),
+)
 _STYLES: dict[Fate, str] = {
     "done": "green",
     "would be done": "cyan",
@@ -90,6 +94,7 @@ def ordering(function: Callable[Concatenate[Desk, P], Fates]) -> Callable[..., N
         yes: bool,
         **options: Any,
     ) -> None:
+        _be_about_something(options)
         why = reason if dry_run else _reason(reason)
         with connected(Reach(config, url, operator, writes=not dry_run)) as api:
             fates = function(Desk(api, why or "dry run", dry_run, yes), *args, **options)
@@ -155,6 +160,15 @@ def done(api: Api, wish: Wish) -> Item:
     why = next(iter(told.get("refused", ())), reply.words)
     fate: Fate = "done already" if told.get("code") == "nothing-to-do" else "refused"
     return Item(item.id, item.what, fate, why)
+
+
+def _be_about_something(options: dict[str, Any]) -> None:
+    """End an order that names nothing before it asks for a reason."""
+    if not options.keys() & {"ids", "files"} or any(options.get(key) for key in _NAMING):
+        return
+    is_many = "every" in options
+    mend = "name some by id, or a filter, or --all" if is_many else "name it by its id"
+    refuse("nothing is named", mend)
 
 
 def _reason(told: str) -> str:

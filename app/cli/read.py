@@ -8,6 +8,7 @@ import typer
 
 from app.cli import words
 from app.cli.client import Api
+from app.cli.known import filters_or_exit
 from app.cli.views import Column, View, listed, reading, state, text, time
 
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000)]
@@ -144,6 +145,7 @@ def files(
         project=project,
         state=state,
     )
+    filters_or_exit(api, found, "files", source=source, state=state)
     return listed(found, FILES, "No file matches.")
 
 
@@ -159,6 +161,7 @@ def events(
     """List what sources told, and what became of it."""
     query = {"source": source, "event_id": event_id, "state": state}
     found = api.page("/source-events", limit=limit, cursor=cursor, **query)
+    filters_or_exit(api, found, "events", source=source)
     return listed(found, EVENTS, "No source has told anything that matches.")
 
 
@@ -191,6 +194,7 @@ def deliveries(
     """List deliveries with their verdict: accepted, duplicate, conflict, rejected and so on."""
     query = {"source": source, "verdict": verdict, "event_id": event_id}
     found = api.page("/deliveries", limit=limit, cursor=cursor, **query)
+    filters_or_exit(api, found, "deliveries", source=source, verdict=verdict)
     return listed(found, DELIVERIES, "No delivery matches.")
 
 
@@ -207,6 +211,7 @@ def jobs(
     """List jobs: downloads and transformations with their state and last error."""
     query = {"state": state, "kind": kind, "name": name, "source": source}
     found = api.page("/jobs", limit=limit, cursor=cursor, **query)
+    filters_or_exit(api, found, "jobs", state=state, kind=kind, source=source)
     return listed(found, JOBS, "No job matches.")
 
 
@@ -222,6 +227,7 @@ def messages(
     """List messages to destinations with their state and last error."""
     query = {"destination": destination, "state": state, "reference": reference}
     found = api.page("/messages", limit=limit, cursor=cursor, **query)
+    filters_or_exit(api, found, "messages", destination=destination, state=state)
     return listed(found, MESSAGES, "No message matches.")
 
 

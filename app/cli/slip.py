@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.cli import words
-from app.cli.client import Api, Call, segment
+from app.cli.client import NOT_FOUND, Api, Call, document_of, segment
 from app.cli.finding import file_of
 from app.cli.read import place, progress
+from app.cli.screen import FAILED, refuse
 from app.cli.views import Column, View, reading, table, text
 
 if TYPE_CHECKING:  # --help needs none of it
@@ -46,7 +47,7 @@ def show(
     at: Annotated[str, typer.Option("--at", metavar="POSITION|TIME", help="As it was then.")] = "",
 ) -> View:
     """Show what became of a file: deliveries, jobs, attempts, artifacts, messages, answers."""
-    document = api.get(f"/files/{segment(file_of(api, file))}", at=at)
+    document = _document(api, file_of(api, file), at)
 
     def shown(moment: words.Moment) -> Iterable[RenderableType]:
         told = [] if at else _deliveries(api, document)
@@ -56,6 +57,14 @@ def show(
         yield from _mends(document)
 
     return View(document, shown)
+
+
+def _document(api: Api, file: str, at: str) -> Any:
+    reply = api.ask(Call("GET", f"/files/{segment(file)}", {"at": at} if at else {}))
+    if at and reply.status == NOT_FOUND:
+        mend = f"take a later one, see: laufzettel log --stream {file}"
+        refuse(f"nothing was known of the file at {words.clean(at)}", mend, status=FAILED)
+    return document_of(reply)
 
 
 def _head(file: dict[str, Any], moment: words.Moment) -> Iterator[RenderableType]:

@@ -160,3 +160,43 @@ def test_hostile_names_move_no_cursor_and_forge_no_line(tmp_path: Path) -> None:
     from app.cli import words
 
     assert words.clean("a\x1b[2Jb\nc\u202ed") == "a\ufffd[2Jb\ufffdc\ufffdd"
+
+
+@pytest.mark.parametrize(
+    "told, known",
+    [
+        (("deliveries", "--source", "nope"), "there is no source nope → name one of: contracts"),
+        (("files", "--source", "nope"), "there is no source nope → name one of: contracts"),
+        (("messages", "--destination", "nope"), "name one of: erp"),
+        (("jobs", "--kind", "nope"), "there is no kind nope → name one of: download, transform"),
+        (("jobs", "--state", "nope"), "there is no state nope → name one of: running, ready"),
+        (("files", "--state", "nope"), "there is no state nope → name one of: waiting, received"),
+        (("deliveries", "--verdict", "nope"), "there is no verdict nope → name one of: accepted"),
+    ],
+)
+def test_a_filter_that_nothing_can_match_names_the_values_that_are_known(
+    past: Past, told: tuple[str, ...], known: str
+) -> None:
+    shown = past.run(*told)
+    assert (shown.status, known in shown.err) == (2, True), shown.err
+
+
+@pytest.mark.parametrize(
+    "told, mend",
+    [
+        (("show", "F-good", "--at", "yesterday"), "write a time like 2026-"),
+        (("audit", "--since", "yesterday"), "write a time like 2026-"),
+        (("files", "--cursor", "x"), "from `next` of the JSON"),
+        (("show", "F-good", "--at", "2020-01-01"), "nothing was known of the file at 2020-01-01 →"),
+        (("retry", "broken.pdf", "--reason", "x"), "no job has the id broken.pdf → name it by its"),
+        (("resolve", "dlv_9", "--outcome", "dismiss", "--reason", "x"), "no delivery has the id"),
+        (("redeliver", "msg_x", "--reason", "x"), "no message has the id msg_x"),
+        (("retry",), "nothing is named → name some by id, or a filter, or --all"),
+        (("cancel",), "nothing is named → name it by its id"),
+    ],
+)
+def test_a_value_that_cannot_be_taken_is_told_with_an_example(
+    past: Past, told: tuple[str, ...], mend: str
+) -> None:
+    shown = past.run(*told)
+    assert (shown.status in {1, 2}, mend in shown.err) == (True, True), shown.err
