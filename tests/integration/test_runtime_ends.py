@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from app.compose import Refused, compose_run
 from app.config import Config
 from app.store import event_log, leases
 from app.store import tables as t
+from app.store.engine import Store
 from domain.installation import ConfigurationChanged, InstallationCreated, RecipeDefined
 from tests import runtimes as r
 from tests.servers import Peer, Received, Server, answering, closed_port, in_turn, serving
@@ -33,6 +35,10 @@ def plain(folder: Path, source: Server, erp: Server, **parts: str) -> Config:
     return r.configured(
         folder, source=source.host, destination=erp.url("/"), **{"recipe": NO_STEPS, **parts}
     )
+
+
+def is_all_placed(store: Store) -> bool:
+    return len(r.rows(store, t.positions)) == len(r.rows(store, t.events))
 
 
 @pytest.mark.req("D1")
@@ -159,8 +165,11 @@ def test_each_start_under_a_changed_configuration_is_on_the_log(tmp_path: Path) 
             config = r.configured(
                 tmp_path, source=source.host, destination=erp.url("/"), erp=f'rate = "{rate}"'
             )
-            with r.running(config) as process, process.base.store.read() as connection:
-                found = event_log.read_after(connection, 0, limit=100)
+            with r.running(config) as process:
+                # On PostgreSQL an event has no position before the sequencer gave it one.
+                r.until(partial(is_all_placed, process.base.store))
+                with process.base.store.read() as connection:
+                    found = event_log.read_after(connection, 0, limit=100)
     events = [positioned.recorded.event for positioned in found]
     assert [type(event) for event in events] == [
         InstallationCreated,
