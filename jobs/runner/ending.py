@@ -64,9 +64,15 @@ def finish_of(lease: Lease, result: Result, retry: RetryPolicy) -> Finish:
         command=command,
         incarnation=lease.incarnation,
         exchange=result.exchange,
-        outcome=word(result),
+        outcome=_recorded_word(lease, result),
         error="" if isinstance(outcome, (Done, Lost)) else outcome.reason,
     )
+
+
+def _recorded_word(lease: Lease, result: Result) -> str:
+    """A message whose sender died may have arrived: its attempt is unclear, not lost."""
+    is_lost_message = lease.kind == "message" and isinstance(result.outcome, Lost)
+    return "unclear" if is_lost_message else word(result)
 
 
 def word(result: Result) -> str:
