@@ -65,6 +65,12 @@ def _paused(row: dict[str, Any], moment: words.Moment) -> str:
     return f"{moment.shown(pause['since'])}: {pause['reason']}" if pause else ""
 
 
+def _breaker(row: dict[str, Any], moment: words.Moment) -> str:
+    """The circuit; of one that is cut off also when what waits for it goes on."""
+    until = words.instant(row.get("breaker_until"))
+    return f"{row['breaker']}, next try {moment.clock(until)}" if until else str(row["breaker"])
+
+
 def _again(row: dict[str, Any]) -> str:
     return f"laufzettel retry --name {shlex.quote(row['name'])} --error {shlex.quote(row['error'])}"
 
@@ -97,7 +103,7 @@ _DEAD = (
 )
 _DESTINATIONS = (
     text("destination", "name"),
-    Column("breaker", lambda row, _: row["breaker"], style=lambda row: words.style(row["breaker"])),
+    Column("breaker", _breaker, style=lambda row: words.style(row["breaker"])),
     Column("messages", lambda row, _: counts(row["states"])),
     Column("last hour", _tries),
     Column("mean", lambda row, _: f"{row['mean_ms']:.0f} ms", is_number=True),
@@ -106,7 +112,7 @@ _DESTINATIONS = (
 )
 _SOURCES = (
     text("source", "name"),
-    Column("breaker", lambda row, _: row["breaker"], style=lambda row: words.style(row["breaker"])),
+    Column("breaker", _breaker, style=lambda row: words.style(row["breaker"])),
     time("last delivery", "last_delivery_at"),
     Column("last hour", lambda row, _: counts(row["verdicts"])),
     Column("paused", _paused, style=lambda _: "yellow"),

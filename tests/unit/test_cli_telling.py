@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
-from app.cli import app
+from app.cli import app, standing, words
 from tests.servers import Peer, Received, serving
 
 
@@ -103,3 +104,10 @@ def test_an_address_is_refused_where_it_does_nothing(tmp_path: Path, command: st
     told = ["-c", str(tmp_path / "none.toml"), "--url", "http://127.0.0.1:9", command]
     ended = CliRunner().invoke(app, told)
     assert (ended.exit_code, f"--url has no meaning for {command}" in ended.stderr) == (2, True)
+
+
+def test_a_part_that_is_cut_off_says_when_it_is_tried_again() -> None:
+    moment = words.Moment(datetime(2026, 5, 4, 12, 0, tzinfo=UTC), UTC)
+    row = {"breaker": "open", "breaker_until": "2026-05-04T12:00:30Z"}
+    assert standing._breaker(row, moment) == "open, next try 12:00:30"
+    assert standing._breaker({"breaker": "closed", "breaker_until": None}, moment) == "closed"

@@ -13,7 +13,14 @@ from app.store.reading.log import LogFilter
 from app.store.reading.pages import CursorError, decode_cursor, encode_cursor
 from app.web.api.log import LogEvent, event_out
 from app.web.api.office import Asker, Cursor, Here, Limit, Listing, at, moment
-from app.web.api.parts import PauseOut, destinations_out, paused_parts, sources_out
+from app.web.api.parts import (
+    DestinationOut,
+    PauseOut,
+    SourceOut,
+    destinations_out,
+    paused_parts,
+    sources_out,
+)
 from app.web.auth import needs
 from app.web.problems import Problem
 from app.web.rest import ProblemError
@@ -154,16 +161,21 @@ def _subscriptions(office: Here, who: Asker) -> list[Need]:
     return [Need("subscription", source, 1, word, see) for source, word in lately.items()]
 
 
+def _next(place: DestinationOut | SourceOut) -> str:
+    """When what waits for a part that is cut off goes on."""
+    return f"next try {place.breaker_until}" if place.breaker_until else "the next try is due"
+
+
 def _of_parts(office: Here, who: Asker) -> list[Need]:
     found = []
     for place in destinations_out(office):
         if place.breaker in {"open", "half-open"}:
             number = place.states.get("waiting", 0) + place.states.get("pending", 0)
-            why = f"open since {place.breaker_since}, messages wait: {place.last_error}"
+            why = f"open since {place.breaker_since}, {_next(place)}: {place.last_error}"
             found.append(Need("breaker", place.name, number, why, "/destinations"))
     for source in sources_out(office, who):
         if source.breaker in {"open", "half-open"}:
-            why = "its downloads failed again and again"
+            why = f"its downloads failed again and again, {_next(source)}"
             found.append(Need("breaker", source.name, 0, why, "/sources"))
         if source.silent and source.last_delivery_at:
             why = f"no delivery since {source.last_delivery_at}"

@@ -54,6 +54,7 @@ class SourceOut(Struct):
     ignored_types: dict[str, int]
     keys: dict[str, str | None]
     waits_until: str | None
+    breaker_until: str | None = None
 
 
 class TurnOut(Struct):
@@ -66,7 +67,8 @@ class TurnOut(Struct):
 class DestinationOut(Struct):
     """A destination: messages by state, attempts of the last hour by outcome.
 
-    The percentiles are those of its latest deliveries; ``breaker_turns`` has the newest last.
+    The percentiles are those of its latest deliveries; ``breaker_turns`` has the newest last, and
+    ``breaker_until`` is when an open breaker lets the next try through.
     """
 
     name: str
@@ -83,6 +85,7 @@ class DestinationOut(Struct):
     p99_ms: int | None = None
     last_error: str = ""
     breaker_since: str | None = None
+    breaker_until: str | None = None
     breaker_turns: list[TurnOut] = []
 
 
@@ -300,6 +303,7 @@ class _Standing:
             ignored_types=overview.ignored_types(self._connection, source.name),
             keys={key.id: at(uses.get(key.id)) for key in source.ready.keys},
             waits_until=self._waits_until(scope),
+            breaker_until=_until(self._circuit(scope, source.download.breaker)),
         )
 
     def destination(self, place: Destination) -> DestinationOut:
@@ -323,6 +327,7 @@ class _Standing:
             p99_ms=_percentile(numbers.took_ms, 99),
             last_error=numbers.last_error,
             breaker_since=_since(circuit),
+            breaker_until=_until(circuit),
             breaker_turns=[TurnOut(_moment(turn.at), turn.to) for turn in circuit.turns],
         )
 
@@ -351,6 +356,11 @@ def _percentile(took_ms: tuple[int, ...], percent: int) -> int | None:
 def _since(circuit: breaker.Breaker) -> str | None:
     phase = circuit.phase
     return None if isinstance(phase, breaker.Closed) else _moment(phase.since)
+
+
+def _until(circuit: breaker.Breaker) -> str | None:
+    phase = circuit.phase
+    return _moment(phase.until) if isinstance(phase, breaker.Open) else None
 
 
 def _moment(when: datetime) -> str | None:
