@@ -209,17 +209,23 @@ def test_a_worker_that_was_stopped_past_its_lease_cannot_commit(
         store.close()
 
 
+def starts(folder: Path) -> int:
+    return (folder / "fleet.log").read_bytes().count(b"process.started")
+
+
 def test_a_crew_replaces_the_dead_and_renews_one_after_the_other(
     tmp_path: Path, postgres: Postgres
 ) -> None:
     with fleet(tmp_path, database=postgres.fresh()) as made:
         crew = made.start("web", 2)
         made.await_web()
+        # The one that answers need not be the one that is killed: both must have begun.
+        until(lambda: starts(tmp_path) == 2, within_s=60)
         first = set(crew.members)
         os.kill(min(first), signal.SIGKILL)
         until(lambda: len(set(crew.members) - first) == 1, within_s=30)
         second = set(crew.members)
-        until(lambda: (tmp_path / "fleet.log").read_bytes().count(b"process.started") == 3)
+        until(lambda: starts(tmp_path) == 3, within_s=60)
         crew.process.send_signal(signal.SIGHUP)
         until(lambda: len(crew.members) == 2 and not second & set(crew.members), within_s=90)
         made.send([made.version("F-1")])
