@@ -70,6 +70,8 @@ class Desk:
     def sign_in(self) -> None:
         """With the keyboard alone: the field has the focus."""
         self.go("/sign-in")
+        # The page gives the focus a moment after it is there; what is typed before is lost.
+        self.page.locator("input:focus").wait_for()
         self.page.keyboard.type(self.running.token())
         with self.page.expect_navigation():
             self.page.keyboard.press("Enter")
