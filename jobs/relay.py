@@ -17,6 +17,8 @@ from domain.recipes import Recipe
 from jobs.runner.gate import Gate
 
 POLL_S = 1.0
+# A worker that has lived this long is no victim of a loop of restarts.
+CALM_S = 2.0
 # A wake-up that nobody has answered by then is taken for lost and sent again. One that was given
 # away is never answered here: if its row is still due by then, nobody had a thread for it.
 _FORGOTTEN_S = 30.0
@@ -61,6 +63,7 @@ class Relay:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
+        self._began_s = parts.clock.monotonic()
         self._sent: dict[str, _Sent] = {}
         self._lock = threading.Lock()
         self._woken = threading.Event()
@@ -168,13 +171,15 @@ class Relay:
         return Slots(scope, self._parts.transform_slots - self._parts.transforming())
 
     def _excluded(self, paused: frozenset[str]) -> Excluded:
+        is_calm = self._parts.clock.monotonic() - self._began_s >= CALM_S
         if not paused:
-            return Excluded()
+            return Excluded(is_calm=is_calm)
         recipes = _named(paused, "recipe")
         return Excluded(
             sources=_named(paused, "source"),
             steps=_named(paused, "step"),
             recipes=frozenset(d for d, r in self._parts.recipes() if r.name in recipes),
+            is_calm=is_calm,
         )
 
 

@@ -19,6 +19,8 @@ from app.store.leases import WorkKind
 
 # So many jobs that lost a worker may stand before the others without keeping them from being read.
 _MOST_SUSPECTS = 64
+# The next lost worker is the third, which ends the job.
+_LAST_CHANCE = 2
 # How strictly a destination's messages about one file wait for each other: not at all, for those
 # that may still be sent, or also for dead ones.
 Ordered = Literal["", "continue", "block"]
@@ -44,11 +46,15 @@ class Slots:
 
 @dataclass(frozen=True, slots=True)
 class Excluded:
-    """What does not move now: whole sources, steps, and recipes (by digest)."""
+    """What does not move now: whole sources, steps, and recipes (by digest).
+
+    ``is_calm`` says that this worker has lived long enough for a job that two workers died under.
+    """
 
     sources: frozenset[str] = frozenset()
     steps: frozenset[str] = frozenset()
     recipes: frozenset[str] = frozenset()
+    is_calm: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +205,9 @@ def due_jobs(
     """Due jobs of one kind and one source, the longest due first.
 
     Of those whose worker died under them one at a time: one of them may have killed it, and must
-    not take all that run beside it along until they count as killers too.
+    not take all that run beside it along until they count as killers too. One that has a single
+    chance left comes last, and only where the worker is calm: processes that are killed again and
+    again by someone else must not make a dead letter of it.
     """
     source = slots.scope.removeprefix("source:")
     asked = {"kind": kind, "source": source, "now_ms": now_ms, "most": slots.free + _MOST_SUSPECTS}
@@ -209,10 +217,11 @@ def due_jobs(
     if excluded.recipes:
         query = query.where(t.jobs.c.recipe.not_in(excluded.recipes))
     found = connection.execute(query, asked).all()
-    suspects = [row.id for row in found if row.losses]
-    if suspects and not _is_suspect_busy(connection, kind, source):
-        del suspects[0]
-    due = [Due(row.id, kind, slots.scope) for row in found if row.id not in suspects]
+    held = {row.id for row in found if row.losses}
+    tried = [row for row in found if row.losses and (excluded.is_calm or row.losses < _LAST_CHANCE)]
+    if tried and not _is_suspect_busy(connection, kind, source):
+        held.discard(min(tried, key=lambda row: row.losses).id)
+    due = [Due(row.id, kind, slots.scope) for row in found if row.id not in held]
     return due[: slots.free]
 
 

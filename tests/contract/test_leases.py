@@ -243,6 +243,22 @@ def test_of_jobs_that_lost_a_worker_one_at_a_time_is_due(bench: Bench) -> None:
     assert other != suspect
 
 
+@pytest.mark.req("D1", "D6")
+def test_a_job_with_one_chance_left_comes_last_and_only_to_a_calm_worker(bench: Bench) -> None:
+    def lose(job: str) -> None:
+        lease = bench.claim(job)
+        assert lease
+        bench.do(leases.lapse_all)
+        bench.finish(lease, Lost())
+
+    last, first = bench.accept("F-1"), bench.accept("F-2")
+    lose(last)
+    lose(last)
+    assert jobs_due(bench, excluded=Excluded(is_calm=False)) == [first]
+    lose(first)
+    assert jobs_due(bench) == [first]
+
+
 @pytest.mark.req("F2")
 def test_excluded_recipes_keep_their_work_from_being_due(bench: Bench) -> None:
     bench.accept()
