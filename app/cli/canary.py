@@ -17,10 +17,12 @@ CanaryOption = Annotated[
     bool, typer.Option("--canary", help="1, 10, 100, then the rest; the first failure ends it.")
 ]
 RateOption = Annotated[
-    float, typer.Option("--rate", min=0.01, help="With --canary: at most so many a second.")
+    float,
+    typer.Option("--rate", min=0.01, max=10_000, help="With --canary: so many a second at most."),
 ]
 PatienceOption = Annotated[
-    float, typer.Option("--patience", min=0.1, help="Seconds to wait for each stage's end.")
+    float,
+    typer.Option("--patience", min=0.1, max=604_800, help="Seconds to wait for each stage's end."),
 ]
 _STAGES = (1, 10, 100)
 _LOOK_AGAIN_S = 0.2

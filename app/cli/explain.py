@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # --help needs none of it
     from domain.schemes import Request
 
 _INPUT_LIMIT_BYTES = 64 * 2**20
+_LATEST_UNIX_S = 253_402_300_799  # the last second of 9999, the last that a datetime has
 
 
 def explain(
@@ -29,7 +30,10 @@ def explain(
     allow: Annotated[
         list[str] | None, typer.Option(metavar="WHO", help="A topic or channel that may speak.")
     ] = None,
-    at: Annotated[int | None, typer.Option(metavar="UNIX", help="The clock to judge by.")] = None,
+    at: Annotated[
+        int | None,
+        typer.Option(metavar="UNIX", min=0, max=_LATEST_UNIX_S, help="The clock to judge by."),
+    ] = None,
     config: ConfigOption = DEFAULT_CONFIG,
     *,
     json: JsonOption = False,

@@ -30,11 +30,16 @@ _WORDS = {
 
 
 def receive(
-    port: Annotated[int, typer.Option(metavar="N", help="0 takes a free one.")] = -1,
+    port: Annotated[
+        int | None, typer.Option(metavar="N", min=0, max=65_535, help="0 takes a free one.")
+    ] = None,
     secret: Annotated[
         list[str] | None, typer.Option(metavar="env:NAME", help="What messages are signed with.")
     ] = None,
-    fail: Annotated[int, typer.Option(metavar="STATUS", help="Answer this, keep nothing.")] = 0,
+    fail: Annotated[
+        int | None,
+        typer.Option(metavar="STATUS", min=400, max=599, help="Answer this, keep nothing."),
+    ] = None,
     hang: Annotated[str, typer.Option(metavar="20s", help="Keep, and answer late.")] = "",
     journal: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Remember the messages in this file.")
@@ -53,13 +58,11 @@ def receive(
     """
     from app.cli.demo.receiver import Behaviour
 
-    behaviour = Behaviour(fail=fail, hang_s=_hang_s(hang), drop_answer=drop_answer)
-    if fail and not 400 <= fail <= 599:
-        refuse(f"--fail {fail} is no error", "write a status from 400 to 599")
+    behaviour = Behaviour(fail=fail or 0, hang_s=_hang_s(hang), drop_answer=drop_answer)
     keys, place = _keys(secret or [], config)
     receiver = _receiver(keys, journal, _show_json if json else _show)
     receiver.misbehave(behaviour)
-    wanted = port if port >= 0 else place.port or DEFAULT_PORT
+    wanted = (place.port or DEFAULT_PORT) if port is None else port
     server = _server(receiver, wanted)
     _greet(server.url(place.path or "/"), len(keys), as_json=json)
     _serve(server, receiver)

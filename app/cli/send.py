@@ -13,7 +13,9 @@ from app.cli.screen import DEFAULT_CONFIG, FAILED, ConfigOption, JsonOption, Url
 def send(
     source: Annotated[str, typer.Argument(metavar="SOURCE")],
     files: Annotated[list[Path], typer.Argument(metavar="FILE…")],
-    times: Annotated[int, typer.Option(metavar="N", min=1, help="Deliver each so often.")] = 1,
+    times: Annotated[
+        int, typer.Option(metavar="N", min=1, max=1000, help="Deliver each so often.")
+    ] = 1,
     profile: Annotated[str, typer.Option(metavar="P", help="Sign in a provider's way.")] = "",
     version: Annotated[str, typer.Option(metavar="V", help="Else the content's digest.")] = "",
     config: ConfigOption = DEFAULT_CONFIG,

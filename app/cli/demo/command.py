@@ -27,7 +27,7 @@ def demo(
     keep: Annotated[
         bool, typer.Option("--keep", help="Leave it running, with the console open.")
     ] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Another play.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, max=2**31 - 1, help="Another play.")] = 1,
     folder: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Work here, and leave everything there.")
     ] = None,
