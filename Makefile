@@ -3,6 +3,7 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 LOCK := .ci/requirements.lock
+PEERS := .ci/benchmarks.lock
 PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
@@ -48,6 +49,7 @@ e2e browser: .venv/locked ## real processes; the console in Chromium
 	$(PYTEST) tests/$@
 
 bench: .venv/locked ## what it costs, as ratios within one run; KEEP=1 writes the figures down
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(PEERS)
 	$(PYTEST) -q -s tests/benchmarks $(if $(KEEP),--keep-figures)
 
 docs: .venv/locked ## the generated pages
@@ -58,6 +60,9 @@ lock: .venv/locked ## take the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \
 	  --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	  --quiet -o $(LOCK)
+	$(BIN)/uv pip compile pyproject.toml --extra bench --constraint $(LOCK) --universal \
+	  --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --quiet -o $(PEERS)
 
 clean: ## remove .venv and what the tools left
 	rm -rf .venv build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -36,13 +36,10 @@ class Bare:
             body += message.get("body", b"")
             if not message.get("more_body", False):
                 break
-        status = 202 if _is_signed(headers, body) else 401
+        status = 202 if is_signed(headers, body) else 401
         await send({"type": "http.response.start", "status": status, "headers": _HEADERS})
         await send({"type": "http.response.body", "body": _BODY})
         return None
-
-    def stop_taking(self) -> None:
-        """There is nothing to stop."""
 
     async def _live(self, receive: Any, send: Any) -> None:
         while True:
@@ -52,7 +49,8 @@ class Bare:
                 return
 
 
-def _is_signed(headers: dict[bytes, bytes], body: bytes) -> bool:
+def is_signed(headers: dict[bytes, bytes], body: bytes) -> bool:
+    """Whether a delivery has the signature and the time that it should have."""
     stamp = headers[b"webhook-timestamp"]
     if abs(time.time() - int(stamp)) > _TOLERANCE_S:
         return False
@@ -61,14 +59,18 @@ def _is_signed(headers: dict[bytes, bytes], body: bytes) -> bool:
     return hmac.compare_digest(headers[b"webhook-signature"], b"v1," + wanted)
 
 
-def main() -> None:
-    server = WebServer(cast("Web", Bare()), Place("127.0.0.1", 0), SystemClock())
+def serve(app: Any) -> None:
+    """Print the port and serve an ASGI application until the input ends."""
+    server = WebServer(cast("Web", app), Place("127.0.0.1", 0), SystemClock())
     server.start()
     print(server.port, flush=True)
     sys.stdin.read()
-    server.stop(grace_s=5)
     # Idle connections keep the server's own threads, which do not survive the interpreter's end.
     os._exit(0)
+
+
+def main() -> None:
+    serve(Bare())
 
 
 if __name__ == "__main__":

@@ -9,11 +9,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
+import httpx
 import psutil
 
 from app.compose import Process, compose_run
@@ -31,7 +32,8 @@ _CONFIG = """\
 [laufzettel]
 listen    = "127.0.0.1:{port}"
 base_url  = "http://127.0.0.1:{port}"
-database  = "sqlite:///{folder}/store.db"
+database  = "{database}"
+broker    = "{broker}"
 artifacts = "file:{folder}/artifacts"
 
 [sources.{source}]
@@ -54,23 +56,23 @@ private = true
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A process on a port, and what it takes from the machine."""
+    """One or more processes with a port, and what they take from the machine."""
 
     port: int
-    process: psutil.Process
+    processes: tuple[psutil.Process, ...]
     folder: Path
     started_s: float = 0.0
 
     @property
     def cpu_s(self) -> float:
-        """What it computed so far."""
-        spent = self.process.cpu_times()
-        return float(spent.user + spent.system)
+        """What its processes computed so far."""
+        spent = [each.cpu_times() for each in self.processes]
+        return float(sum(each.user + each.system for each in spent))
 
     @property
     def resident_mb(self) -> float:
-        """The memory that it holds now."""
-        return float(self.process.memory_info().rss / 1e6)
+        """The memory that the larger of its processes holds now."""
+        return max(float(each.memory_info().rss / 1e6) for each in self.processes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +91,15 @@ class Peers:
             came.setdefault(file_id, at_s)
         return came
 
+    def rest(self) -> None:
+        """Let the system that is measured come to rest before the next file."""
+        threading.Event().wait(0.05)
+
 
 @contextmanager
 def peers() -> Iterator[Peers]:
     """A process that has the documents and takes the messages."""
-    with _module("tests.benchmarks.peers") as (_, output, port):
+    with module("tests.benchmarks.peers") as (_, output, port):
         found = Peers(f"127.0.0.1:{port}")
         threading.Thread(target=_follow, args=(output, found), daemon=True).start()
         yield found
@@ -108,14 +114,15 @@ def _follow(output: IO[str], found: Peers) -> None:
 @contextmanager
 def bare(folder: Path) -> Iterator[Measured]:
     """A process with the bare handler."""
-    with _module("tests.benchmarks.bare") as (process, _, port):
-        yield Measured(port, psutil.Process(process.pid), folder)
+    with module("tests.benchmarks.bare") as (process, _, port):
+        yield Measured(port, (psutil.Process(process.pid),), folder)
 
 
 @contextmanager
-def _module(name: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], int]]:
+def module(name: str, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], int]]:
+    """A process that prints its port and ends with its input."""
     with subprocess.Popen(
-        [sys.executable, "-m", name],
+        [sys.executable, "-m", name, *arguments],
         cwd=ROOT,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -130,10 +137,15 @@ def _module(name: str) -> Iterator[tuple[subprocess.Popen[str], IO[str], int]]:
             process.wait(20)
 
 
-def write_config(folder: Path, peers: str = _NOWHERE) -> int:
+def write_config(
+    folder: Path, peers: str = _NOWHERE, *, database: str = "", broker: str = "memory:"
+) -> int:
     """The configuration of everything here; gives the port that it names."""
     port = closed_port()
-    text = _CONFIG.format(port=port, source=SOURCE, peers=peers, folder=folder)
+    place = database or f"sqlite:///{folder}/store.db"
+    text = _CONFIG.format(
+        port=port, source=SOURCE, peers=peers, folder=folder, database=place, broker=broker
+    )
     (folder / "laufzettel.toml").write_text(text)
     return port
 
@@ -143,23 +155,68 @@ def installation(folder: Path, peers: str = _NOWHERE) -> Iterator[Measured]:
     """``laufzettel run`` as a user starts it, its log in a file."""
     port = write_config(folder, peers)
     began_s = time.monotonic()
-    with (folder / "run.log").open("wb") as log:
+    with command(folder, "run") as process:
+        _await(process, folder)
+        took_s = time.monotonic() - began_s
+        yield Measured(port, (psutil.Process(process.pid),), folder, took_s)
+
+
+@contextmanager
+def production(
+    folder: Path, peers: str = _NOWHERE, *, database: str, broker: str, has_worker: bool = True
+) -> Iterator[Measured]:
+    """``laufzettel web`` and ``laufzettel worker``, one process of each, on real services."""
+    port = write_config(folder, peers, database=database, broker=broker)
+    subprocess.run(
+        [sys.executable, "-c", START, "migrate"],
+        cwd=folder,
+        env=environment(SECRET=SECRET),
+        check=True,
+        capture_output=True,
+    )
+    with ExitStack() as started:
+        kinds = ("web", "worker") if has_worker else ("web",)
+        processes = [started.enter_context(command(folder, kind)) for kind in kinds]
+        await_ready(port, processes[0], folder / "web.log")
+        yield Measured(port, tuple(psutil.Process(each.pid) for each in processes), folder)
+
+
+@contextmanager
+def command(folder: Path, name: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that goes on until it is stopped, and has to stop in order."""
+    log = folder / f"{name}.log"
+    with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-c", START, "run"],
+            [sys.executable, "-c", START, name],
             cwd=folder,
             env=environment(SECRET=SECRET),
             stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
+            stdout=output,
+            stderr=output,
         )
     try:
-        _await(process, folder)
-        took_s = time.monotonic() - began_s
-        yield Measured(port, psutil.Process(process.pid), folder, took_s)
+        yield process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
-    assert process.returncode == 0, (folder / "run.log").read_text()[-2000:]
+    assert process.returncode == 0, log.read_text()[-2000:]
+
+
+def await_ready(port: int, process: subprocess.Popen[Any], log: Path) -> None:
+    """Wait until deliveries are taken."""
+    ends_s = time.monotonic() + _START_S
+    never = threading.Event()
+    while not _is_ready(port):
+        assert process.poll() is None, log.read_text()[-2000:]
+        assert time.monotonic() < ends_s, "it did not start"
+        never.wait(0.05)
+
+
+def _is_ready(port: int) -> bool:
+    try:
+        return httpx.get(f"http://127.0.0.1:{port}/health/ready", timeout=2).status_code == 200
+    except httpx.TransportError:
+        return False
 
 
 def pause_all(folder: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 
@@ -59,9 +58,8 @@ def _note_flow(ours: Measured, outside: Peers, figures: Figures) -> None:
 def _note_latency(ours: Measured, outside: Peers, figures: Figures) -> None:
     """One file at a time, each after the system has come to rest."""
     took_ms = []
-    rest = threading.Event()
     for number in range(ALONE):
-        rest.wait(0.05)
+        outside.rest()
         load = Load(ours.port, Wish(1, f"alone{number}", outside.host), connections=1)
         told = send_all(load)
         (came_s,) = outside.await_messages(1).values()
