@@ -105,11 +105,12 @@ _FINAL = sa.text(
     """
 )
 _PLACED = sa.text("DELETE FROM unsequenced WHERE event = ANY(CAST(:events AS bigint[]))")
+# One that only reads holds no position up: it has a snapshot and no xid.
 _OLDEST = sa.text(
     """
     SELECT extract(epoch FROM clock_timestamp() - xact_start) AS age, pid
     FROM pg_stat_activity
-    WHERE backend_xid IS NOT NULL OR backend_xmin IS NOT NULL
+    WHERE backend_xid IS NOT NULL
     ORDER BY xact_start LIMIT 1
     """
 )

@@ -39,7 +39,7 @@ METRICS = (
     Metric("leases_lapsed", "counter", "Claims that never came back."),
     Metric("workers", "gauge", "Worker processes that renewed lately."),
     Metric("unsequenced", "gauge", "Events without a position yet."),
-    Metric("frontier_age_seconds", "gauge", "Age of the oldest open transaction."),
+    Metric("frontier_age_seconds", "gauge", "Age of the oldest transaction that may write."),
     Metric("artifact_bytes", "counter", "Bytes put into the artifact store."),
 )
 

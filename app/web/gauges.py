@@ -9,7 +9,7 @@ from typing import Any
 
 from app.clock import Clock
 from app.config import Config
-from app.store import breakers, workers
+from app.store import breakers, sequencer, workers
 from app.store.engine import Store
 from app.store.reading import overview
 from app.telemetry import Metrics
@@ -41,6 +41,10 @@ class Gauges:
                     silent_s = (now_ms - last_ms) / 1000
                     self._metrics.set("source_silent_seconds", silent_s, source=source)
             self._metrics.set("workers", workers.alive(connection, now_ms - ALIVE_MS))
+            if self._store.backend == "postgresql":
+                self._metrics.set("unsequenced", sequencer.unsequenced(connection))
+                age_s, _ = sequencer.frontier_age_s(connection)
+                self._metrics.set("frontier_age_seconds", age_s)
 
     def _work(self, connection: Any, now_ms: int) -> None:
         oldest, due = overview.oldest_due(connection, now_ms), overview.due(connection, now_ms)
