@@ -103,7 +103,7 @@ class Parts:
 
 
 class Digests:
-    """The lock of a digest: held to store a blob that is there already, and to remove one."""
+    """The lock of a digest: held to store a blob that is condemned, and to remove one."""
 
     def __init__(self, ledger: Ledger, store: Store) -> None:
         self._ledger = ledger
@@ -118,7 +118,15 @@ class Digests:
 
     @contextmanager
     def spared(self, sha256: str) -> Iterator[None]:
-        """While inside nobody removes the blob, and no mark from before will remove it later."""
+        """What is stored while inside is not removed because of a mark from before.
+
+        A mark that comes after the look waits for the work that is under way, this one's too.
+        """
+        with self._store.read() as connection:
+            is_condemned = bool(condemned.marked(connection, [sha256]))
+        if not is_condemned:
+            yield
+            return
         with self.alone(sha256):
             self._ledger.operate(lambda connection, _: condemned.spare(connection, sha256))
             yield
@@ -308,10 +316,11 @@ class Sweep:
 def remove_if_due(parts: Parts, sha256: str) -> bool:
     """Remove a condemned blob if its date has come and nobody wants it; whether that was so."""
     with parts.digests.alone(sha256):
-        # The mark goes first: one that outlived its blob could condemn the same bytes come again.
-        if not parts.ledger.operate(lambda c, now_ms: condemned.take(c, sha256, now_ms)):
+        if not parts.ledger.operate(lambda c, now_ms: condemned.is_forfeit(c, sha256, now_ms)):
             return False
         parts.blobs.delete(sha256)
+        # Last: one who stores the same bytes and sees no mark must find the blob already gone.
+        parts.ledger.operate(lambda c, _: condemned.spare(c, sha256))
         return True
 
 

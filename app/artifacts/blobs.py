@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -53,7 +53,7 @@ class Putter(Protocol):
         ...
 
 
-# While inside, nobody removes the blob; and afterwards only who condemns it anew.
+# A blob that is stored while inside is removed only by who condemns it anew.
 Spared = Callable[[str], AbstractContextManager[None]]
 
 
@@ -64,10 +64,10 @@ class Blobs:
         self._store = store
         self._putter = putter
         self.notes = Notes(store, writer)
-        self._spared: Spared | None = None
+        self._spared: Spared = nullcontext
 
     def guard(self, spared: Spared) -> None:
-        """From now on, what is stored and there already is spared by whoever sweeps."""
+        """From now on, what is stored is spared by whoever sweeps."""
         self._spared = spared
 
     def put_file(self, path: Path, sha256: str) -> None:
@@ -79,11 +79,8 @@ class Blobs:
         key = _key(sha256)
         point("blobs.put.before")
         try:
-            is_new = self._putter.put(path, key)
-            if not is_new and self._spared is not None:
-                with self._spared(sha256):
-                    # A sweep may have taken it away before we were alone with it.
-                    self._putter.put(path, key)
+            with self._spared(sha256):
+                self._putter.put(path, key)
         except BaseError as error:
             raise BlobsAwayError(f"blob {sha256} could not be stored: {_kind(error)}") from error
         point("blobs.put.after")

@@ -52,11 +52,12 @@ def due(connection: sa.Connection, now_ms: int, *, after: str, limit: int) -> li
     return [Mark(*row) for row in connection.execute(query)]
 
 
-def take(connection: sa.Connection, sha256: str, now_ms: int) -> bool:
-    """Lift a mark; whether its blob is to be removed now, by whoever holds the digest's lock.
+def is_forfeit(connection: sa.Connection, sha256: str, now_ms: int) -> bool:
+    """Whether the blob is to be removed now, by whoever holds the digest's lock.
 
-    Not while work is under way that began before the mark: it may have found the blob there, and
-    not have recorded it yet.
+    Its mark stays until the blob is gone: who stores the same bytes sees it, and waits for the
+    lock. One that is wanted again loses the mark here. It is not while work is under way that
+    began before the mark: that may have found the blob there, and not have recorded it yet.
     """
     own = t.condemned.c.sha256 == sha256
     since_ms = connection.execute(
@@ -67,10 +68,7 @@ def take(connection: sa.Connection, sha256: str, now_ms: int) -> bool:
     if not unreferenced(connection, [sha256]):
         spare(connection, sha256)
         return False
-    if is_awaited(connection, since_ms):
-        return False
-    spare(connection, sha256)
-    return True
+    return not is_awaited(connection, since_ms)
 
 
 def is_awaited(connection: sa.Connection, since_ms: int) -> bool:

@@ -11,12 +11,9 @@ import json
 import sys
 import time
 
-DOCUMENT = b"%PDF-1.4\n" + bytes(range(256)) * 390
+_REST = bytes(range(256)) * 390
 _TAKEN = b"HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n"
-_GIVEN = (
-    b"HTTP/1.1 200 OK\r\ncontent-type: application/pdf\r\ncontent-length: %d\r\n\r\n"
-    % len(DOCUMENT)
-) + DOCUMENT
+_GIVEN = b"HTTP/1.1 200 OK\r\ncontent-type: application/pdf\r\ncontent-length: %d\r\n\r\n"
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -25,7 +22,9 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
         while True:
             head = await reader.readuntil(b"\r\n\r\n")
             if head.startswith(b"GET "):
-                writer.write(_GIVEN)
+                # Each file has bytes of its own.
+                document = b"%PDF-1.4\n% " + head.split(b" ", 2)[1] + b"\n" + _REST
+                writer.write(_GIVEN % len(document) + document)
             else:
                 _, _, rest = head.lower().partition(b"content-length:")
                 body = await reader.readexactly(int(rest.partition(b"\r\n")[0]))

@@ -189,6 +189,20 @@ def test_a_blob_that_is_stored_again_is_spared(history: History, tmp_path: Path)
 
 
 @pytest.mark.req("D4")
+def test_a_blob_that_comes_again_after_a_sweep_died_between_blob_and_mark_stays(
+    history: History, tmp_path: Path
+) -> None:
+    made = parts(history, tmp_path, days=1)
+    digest = put(made.blobs, tmp_path, b"removed by a sweep that died")
+    Sweep(made).run()
+    let_a_day_pass(history)
+    made.blobs.delete(digest)
+    put(made.blobs, tmp_path, b"removed by a sweep that died")
+    assert Sweep(made).run().blobs == 0
+    assert made.blobs.exists(digest)
+
+
+@pytest.mark.req("D4")
 def test_a_blob_that_was_recorded_after_it_was_marked_stays(
     history: History, tmp_path: Path
 ) -> None:
