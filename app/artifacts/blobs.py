@@ -57,6 +57,10 @@ class Putter(Protocol):
 Spared = Callable[[str], AbstractContextManager[None]]
 
 
+def _unguarded(_: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class Blobs:
     """The blobs of one installation. All methods may be used by many threads and processes."""
 
@@ -64,7 +68,7 @@ class Blobs:
         self._store = store
         self._putter = putter
         self.notes = Notes(store, writer)
-        self._spared: Spared = nullcontext
+        self._spared: Spared = _unguarded
 
     def guard(self, spared: Spared) -> None:
         """From now on, what is stored is spared by whoever sweeps."""
