@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import dramatiq
 
@@ -14,7 +14,7 @@ from app.ledger import Ledger
 from app.store import leases
 from app.store.engine import Store
 from app.store.leases import WorkKind
-from app.telemetry import Metrics, log
+from app.telemetry import Metrics, Traces, log
 from domain.signatures import InvalidSecret
 from jobs import actors, courier, download, notify, reaper, relay, sweep
 from jobs.broker import LocalBroker
@@ -56,6 +56,7 @@ class Parts:
     user_agent: str = "Laufzettel"
     others: dramatiq.Broker | None = None
     kinds: frozenset[WorkKind] = KINDS
+    traces: Traces = field(default_factory=Traces)
 
 
 class Worker:
@@ -195,6 +196,7 @@ class Worker:
             incarnation=book.incarnation,
             numbers=parts.ledger.numbers,
             recipe_name=parts.ledger.recipe_name,
+            is_traced=parts.traces.is_on,
         )
         tools = Tools(self._http, parts.blobs, parts.scratch.path, parts.clock)
         settings = _settings(parts, self._http)
@@ -208,6 +210,7 @@ class Worker:
             metrics=parts.metrics,
             tried=self._relay.tried,
             kinds=parts.kinds,
+            traces=parts.traces,
         )
 
 

@@ -37,7 +37,14 @@ def findings_of_parts(config: Config) -> tuple[Finding, ...]:
             config, f"recipes.{configured.recipe.name}.transforms[{place}]", step
         )
     )
-    return (*findings(config), *steps)
+    return (*findings(config), *steps, *_of_traces(config))
+
+
+def _of_traces(config: Config) -> Iterator[Finding]:
+    from app.compose.tracing import traces_missing
+
+    if missing := traces_missing(config):
+        yield Finding("error", missing)
 
 
 def _of_step(config: Config, key: str, step: Step) -> Iterator[Problem]:

@@ -14,6 +14,7 @@ from app.clock import Clock, Dice, SystemClock, SystemDice
 from app.compose import serving
 from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
 from app.compose.sharing import Shared
+from app.compose.tracing import traces_missing, traces_of
 from app.config import Config, Problem
 from app.ledger import Ledger
 from app.ledger.sequencing import Sequencing
@@ -21,7 +22,7 @@ from app.store import migrate
 from app.store.engine import Store, open_store
 from app.store.errors import SchemaError, StoreError, StoreOwnedError
 from app.store.leases import WorkKind
-from app.telemetry import Metrics, log
+from app.telemetry import Metrics, Traces, log
 from domain.recipes import Recipe
 from jobs.broker import LocalBroker, open_broker
 from jobs.worker import KINDS, Parts, Worker
@@ -49,6 +50,7 @@ class Base:
     clock: Clock
     metrics: Metrics
     owner: str
+    traces: Traces
 
 
 class Process:
@@ -95,6 +97,7 @@ class Process:
         self.base.ledger.close()
         if self._shared is not None:
             self._shared.stop()
+        self.base.traces.close()
         self.base.scratch.close()
         self.base.store.close()
         log.info("process.stopped", pid=os.getpid())
@@ -145,6 +148,8 @@ def _prepared(
     recipes = ready_recipes(config)
     if any(isinstance(each, Problem) for each in recipes):
         return Refused(cast("tuple[Problem, ...]", recipes))
+    if missing := traces_missing(config):
+        return Refused((missing,))
     place = config.installation
     try:
         store = open_store(place.database_url, is_pooled=place.database_direct is not None)
@@ -180,6 +185,7 @@ def _worker(base: Base, kinds: frozenset[WorkKind] = KINDS) -> Worker:
             metrics=base.metrics,
             owner=base.owner,
             user_agent=user_agent(),
+            traces=base.traces,
         )
     )
 
@@ -204,6 +210,7 @@ def _web(base: Base, port: int | None = None) -> serving.Serving:
             user_agent=user_agent(),
             local_token=SystemDice().salt().hex(),
             port=port,
+            traces=base.traces,
         )
     )
 
@@ -219,7 +226,8 @@ def _base(
     scratch = open_scratch(scratch_root(artifacts, config.path.parent / "var" / "scratch"))
     # A container's process has the same number each time, so chance tells incarnations apart.
     owner = f"{socket.gethostname()}:{os.getpid()}:{dice.salt().hex()[:8]}"
-    return Base(config, store, ledger, blobs, scratch, clock, Metrics(), owner)
+    traces = traces_of(config, version=user_agent().rpartition("/")[2], instance=owner)
+    return Base(config, store, ledger, blobs, scratch, clock, Metrics(), owner, traces)
 
 
 def problem_of(config: Config, key: str, error: StoreError) -> Problem:

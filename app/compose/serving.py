@@ -11,7 +11,7 @@ from app.compose.pinging import pinger
 from app.config import Config
 from app.ledger import Ledger
 from app.store.engine import Store
-from app.telemetry import Metrics
+from app.telemetry import Metrics, Traces
 from app.web import Outside, create_server, create_web
 from jobs.outbound import Outbound
 from jobs.tools import Limits, Request, Target, Trouble, Whole
@@ -36,6 +36,7 @@ class Parts:
     user_agent: str
     port: int | None = None
     local_token: str = field(default="", repr=False)
+    traces: Traces = field(default_factory=Traces)
 
 
 class Serving:
@@ -57,6 +58,7 @@ class Serving:
                 certificate=fetch,
                 ping=pinger(parts.config, http=self._http, blobs=parts.blobs, clock=parts.clock),
                 local_token=parts.local_token,
+                traces=parts.traces,
             ),
         )
         self._server = create_server(self._web, parts.config, shared_port=parts.port)

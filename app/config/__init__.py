@@ -25,6 +25,7 @@ from app.config.values import (
     Retention,
     Source,
     Tls,
+    TracePlan,
 )
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "SecretUrl",
     "Source",
     "Tls",
+    "TracePlan",
     "changed_keys",
     "findings",
     "load",

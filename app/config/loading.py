@@ -12,7 +12,7 @@ from app.config.destination_tables import read_destination
 from app.config.environment import read_dot_env
 from app.config.fingerprint import digest, fingerprints
 from app.config.installation_table import read_installation
-from app.config.patience import read_retention
+from app.config.patience import read_auth, read_http_url, read_retention
 from app.config.recipe_tables import read_recipe
 from app.config.secret import Secret
 from app.config.source_tables import read_source
@@ -23,8 +23,10 @@ from app.config.values import (
     ConfiguredRecipe,
     Destination,
     Invalid,
+    OAuth2,
     Retention,
     Source,
+    TracePlan,
 )
 
 FILE_LIMIT_BYTES = 4 * 2**20
@@ -93,6 +95,7 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
         digest=digest(raw),
         fingerprints=fingerprints(raw),
         step_secrets=step_secrets,
+        traces=_read_traces(top.table("traces")),
         notes=tuple(reading.notes),
     )
     top.finish()
@@ -109,6 +112,21 @@ def _read_alerts(table: Table) -> Alerts:
     )
     table.finish()
     return alerts
+
+
+def _read_traces(table: Table) -> TracePlan:
+    auth = read_auth(table)
+    if isinstance(auth, OAuth2):
+        mend = 'write "bearer env:NAME", "basic USER env:NAME" or "header NAME env:NAME"'
+        table.complain("auth", "is of a kind that no collector takes", mend)
+        auth = None
+    plan = TracePlan(
+        endpoint=read_http_url(table, "endpoint"),
+        auth=auth,
+        share=table.number("share", 1.0, least=0.0, most=1.0),
+    )
+    table.finish()
+    return plan
 
 
 def _check_links(config: Config, top: Table) -> None:

@@ -202,6 +202,15 @@ class Alerts:
 
 
 @dataclass(frozen=True, slots=True)
+class TracePlan:
+    """Where spans go, and which share of the traces that begin here is kept."""
+
+    endpoint: str = field(default="", repr=False)
+    auth: Bearer | Basic | HeaderAuth | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
 class Config:
     """All of it. ``fingerprints`` has a short hash for each key of the file, no value."""
 
@@ -215,6 +224,7 @@ class Config:
     digest: str
     fingerprints: Mapping[str, str]
     step_secrets: Mapping[str, Secret] = field(default_factory=dict)
+    traces: TracePlan = field(default_factory=TracePlan)
     notes: tuple[Problem, ...] = ()
 
     def source(self, name: str) -> Source | None:

@@ -1,4 +1,4 @@
-"""Every name that a log line may have, and what it means: ``noun.participle``."""
+"""Every name that a log line or a span may have, and what it means."""
 
 from __future__ import annotations
 
@@ -42,4 +42,11 @@ LOG_NAMES = {
     "sweep.finished": "What was kept for its time is gone, and blobs that nothing refers to.",
     "sweep.interrupted": "A sweep ended early, as a store did not answer; the next goes on.",
     "worker.handed_back": "The grace was over while work ran: it was given back, uncounted.",
+}
+
+SPANS = {
+    "delivery.accept": "A proven delivery, from its bytes to the answer.",
+    "job.download": "One attempt of a download.",
+    "job.transform": "One attempt of a step.",
+    "message.send": "One attempt of a message; the receiver gets its `traceparent`.",
 }

@@ -15,7 +15,7 @@ from app.config import Config
 from app.ledger import Ledger
 from app.store import tokens
 from app.store.engine import Store
-from app.telemetry import Metrics
+from app.telemetry import Metrics, Traces
 from app.web import health
 from app.web.access import Access, SignIn, digest_of
 from app.web.api import create_api
@@ -51,6 +51,7 @@ class Outside:
     certificate: Callable[[str], bytes | None] | None = None
     ping: Callable[[str], Pinged | None] | None = None
     local_token: str = field(default="", repr=False)
+    traces: Traces = field(default_factory=Traces)
 
 
 def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
@@ -80,6 +81,7 @@ def create_web(  # noqa: PLR0913 - each is a seam that is filled by name
             metrics=outside.metrics,
             primitives=primitives(outside.certificate),
             visit=outside.visit,
+            traces=outside.traces,
         )
     )
     office = Office(config, store, ledger, blobs, clock, access, sign_in, stopping, outside.ping)

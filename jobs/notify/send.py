@@ -81,6 +81,8 @@ def _headers(job: NotifyJob, proof: tuple[Header, ...], at: datetime) -> tuple[H
         ("idempotency-key", job.message_id),
         ("accept-encoding", "identity"),
     ]
+    if job.trace:
+        own.append(("traceparent", job.trace))
     if settings.sign is not None:
         own.append(("webhook-signature", settings.sign(job.message_id, at, job.body)))
     # What the protocol promises cannot be replaced by a destination's own headers.

@@ -43,13 +43,17 @@ class NotifySettings:
 
 @dataclass(frozen=True, slots=True)
 class NotifyJob:
-    """One stored message to send: ``body`` are its exact bytes, the same at each attempt."""
+    """One stored message to send: ``body`` are its exact bytes, the same at each attempt.
+
+    ``trace`` is the trace context that the receiver may go on with.
+    """
 
     message_id: str
     destination: NotifySettings
     attempt: int
     body: bytes = field(repr=False)
     content_type: str = "application/json"
+    trace: str = ""
 
 
 @dataclass(frozen=True, slots=True)

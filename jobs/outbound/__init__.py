@@ -12,7 +12,13 @@ from jobs.outbound.addresses import (
     shown,
 )
 from jobs.outbound.client import Outbound
-from jobs.outbound.credentials import ClientCredentials, Fixed, Grant, credentials_of
+from jobs.outbound.credentials import (
+    ClientCredentials,
+    Fixed,
+    Grant,
+    credentials_of,
+    fixed_headers,
+)
 
 __all__ = [
     "ClientCredentials",
@@ -21,6 +27,7 @@ __all__ = [
     "Outbound",
     "Resolver",
     "credentials_of",
+    "fixed_headers",
     "host_and_port",
     "is_named",
     "named_host",

@@ -59,17 +59,24 @@ def credentials_of(
     match auth:
         case None:
             return Fixed()
-        case Bearer(token):
-            return Fixed((("authorization", f"Bearer {token.reveal()}"),))
-        case Basic(user, password):
-            pair = b64encode(f"{user}:{password.reveal()}".encode()).decode()
-            return Fixed((("authorization", f"Basic {pair}"),))
-        case HeaderAuth(name, value):
-            return Fixed(((name.lower(), value.reveal()),))
+        case Bearer() | Basic() | HeaderAuth():
+            return Fixed(fixed_headers(auth))
         case OAuth2(token_url, client_id, client_secret, scope):
             target = replace(target, private_hosts=(named_host(token_url),))
             grant = Grant(token_url, client_id, client_secret.reveal(), scope, target)
             return ClientCredentials(grant, http=http, clock=clock)
+
+
+def fixed_headers(auth: Bearer | Basic | HeaderAuth) -> tuple[Header, ...]:
+    """The headers of what never changes."""
+    match auth:
+        case Bearer(token):
+            return (("authorization", f"Bearer {token.reveal()}"),)
+        case Basic(user, password):
+            pair = b64encode(f"{user}:{password.reveal()}".encode()).decode()
+            return (("authorization", f"Basic {pair}"),)
+        case HeaderAuth(name, value):
+            return ((name.lower(), value.reveal()),)
 
 
 class ClientCredentials:

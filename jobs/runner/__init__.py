@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import get_args
 
@@ -14,7 +15,8 @@ from app.points import point
 from app.store.engine import Connection
 from app.store.errors import StoreUnavailableError
 from app.store.leases import WorkKind
-from app.telemetry import Metrics, log
+from app.telemetry import Metrics, Span, Traces, log
+from app.telemetry.traces import trace_id_of
 from domain.commands import Refusal
 from domain.outcomes import Again, Unclear
 from jobs.runner.circuits import Circuits
@@ -51,6 +53,7 @@ class Runner:
     tried: Callable[[str], None]
     circuits: Circuits = field(default_factory=Circuits)
     kinds: frozenset[WorkKind] = frozenset(get_args(WorkKind))
+    traces: Traces = field(default_factory=Traces)
     stopping: threading.Event = field(default_factory=threading.Event)
 
     def run(self, work: str, kind: WorkKind) -> None:
@@ -84,11 +87,14 @@ class Runner:
         point("runner.claim.after")
         held = self.holds.begin(claim)
         try:
-            began_s = self.clock.monotonic()
-            result = self.effects.perform(held)
-            self._tell(claim, result, self.clock.monotonic() - began_s)
-            point("runner.finish.before")
-            successor = self._finish(held, result)
+            with _span(self.traces, claim) as span:
+                held.span = span.context
+                began_s = self.clock.monotonic()
+                result = self.effects.perform(held)
+                self._tell(held, result, self.clock.monotonic() - began_s)
+                _note(span, result)
+                point("runner.finish.before")
+                successor = self._finish(held, result)
             point("runner.finish.after")
         finally:
             self.holds.end(held)
@@ -98,7 +104,7 @@ class Runner:
         """Record the end for as long as the lease holds; a zombie's is refused there."""
         lease = held.claim.lease
         terms = self.claims.gate.terms(lease.scope)
-        unit = requests(lease, result, terms.retry, now_ms(self.clock))
+        unit = requests(lease, result, terms.retry, now_ms(self.clock), held.span)
 
         def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> Claim | None:
             if isinstance(answers[0], Refusal):
@@ -136,15 +142,19 @@ class Runner:
         tries = (self.claims.take(connection, at_ms, each) for each in ours)
         return next((claim for claim in tries if claim is not None), None)
 
-    def _tell(self, claim: Claim, result: Result, seconds: float) -> None:
+    def _tell(self, held: Held, result: Result, seconds: float) -> None:
+        claim = held.claim
         lease, outcome = claim.lease, word(result)
+        traced = {"trace_id": trace_id_of(held.span)} if held.span else {}
         name = "message.sent" if isinstance(claim, ClaimedMessage) else "job.finished"
         log.info(
             name,
             work_id=lease.id,
+            file_id=lease.stream,
             attempt=lease.attempt,
             outcome=outcome,
             duration_ms=round(seconds * 1000),
+            **traced,
         )
         if isinstance(claim, ClaimedMessage):
             destination = claim.message.destination
@@ -153,6 +163,27 @@ class Runner:
         else:
             self.metrics.count("jobs", kind=lease.kind, outcome=outcome)
             self.metrics.observe("job_seconds", seconds, kind=lease.kind)
+
+
+def _span(traces: Traces, claim: Claim) -> AbstractContextManager[Span]:
+    lease = claim.lease
+    is_message = isinstance(claim, ClaimedMessage)
+    return traces.span(
+        "message.send" if is_message else f"job.{lease.kind}",
+        "client" if is_message else "worker",
+        parent=claim.trace,
+        work=lease.id,
+        file=lease.stream,
+        scope=lease.scope,
+        attempt=lease.attempt,
+    )
+
+
+def _note(span: Span, result: Result) -> None:
+    outcome = word(result)
+    span.note(outcome=outcome)
+    if outcome != "done":
+        span.fail(outcome)
 
 
 def _handed_back(claim: Claim) -> Result:

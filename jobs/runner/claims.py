@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from app.store import attempts, bodies, leases, projections, queue
 from app.store.engine import Connection
 from app.store.leases import Hold, Lease, WorkKind
+from app.store.reading.traces import context_of
 from domain.states import File, Job, Message, Version
 from jobs.runner.gate import Gate
 
@@ -16,10 +17,14 @@ LEASE_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """What every claim has: the lease, and the file as it was when the claim was made."""
+    """What every claim has: the lease, and the file as it was when the claim was made.
+
+    ``trace`` is the context of what ordered the work, "" where no spans are kept.
+    """
 
     lease: Lease
     file: File = field(repr=False)
+    trace: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,7 @@ class Claims:
     incarnation: int
     numbers: Callable[[Connection, int], list[int]]
     recipe_name: Callable[[Connection, str], str]
+    is_traced: bool = False
 
     def take(self, connection: Connection, now_ms: int, wanted: Wanted) -> Claim | None:
         """Claim this piece of work; ``None`` if it is not to be done here and now."""
@@ -89,10 +95,11 @@ class Claims:
         return made
 
     def _claimed(self, connection: Connection, lease: Lease, file: File) -> Claim | None:
+        trace = context_of(connection, lease) if self.is_traced else ""
         if lease.kind != "message":
-            return ClaimedJob(lease, file)
+            return ClaimedJob(lease, file, trace=trace)
         body = bodies.load(connection, lease.id)
-        return None if body is None else ClaimedMessage(lease, file, body)
+        return None if body is None else ClaimedMessage(lease, file, body, trace=trace)
 
     def _admits(self, connection: Connection, claim: Claim, now_ms: int) -> bool:
         lease = claim.lease

@@ -65,7 +65,7 @@ class Effects:
             http = _Leased(self._tools.http, held)
             tools = replace(self._tools, http=http, progress=held.progress)
             if isinstance(held.claim, ClaimedMessage):
-                return self._send(held.claim, tools)
+                return self._send(held.claim, tools, held.span)
             with self._scratch.folder() as folder:
                 return Result(self._made(held.claim, replace(tools, scratch=folder)))
         except Exception as error:
@@ -167,11 +167,11 @@ class Effects:
 
     # -- messages ---------------------------------------------------------------------------------
 
-    def _send(self, claim: ClaimedMessage, tools: Tools) -> Result:
+    def _send(self, claim: ClaimedMessage, tools: Tools, trace: str) -> Result:
         destination = self._settings.destinations.get(claim.message.destination)
         if destination is None:
             return Result(_NAMELESS)
-        job = NotifyJob(claim.lease.id, destination, claim.lease.attempt, claim.body)
+        job = NotifyJob(claim.lease.id, destination, claim.lease.attempt, claim.body, trace=trace)
         if claim.message.phase == "unclear" and destination.ask_url:
             answer = ask(job, tools)
             if not isinstance(answer, Again):

@@ -26,19 +26,21 @@ from jobs.runner.claims import Wanted
 from jobs.runner.effects import Result
 
 
-def requests(lease: Lease, result: Result, retry: RetryPolicy, now_ms: int) -> tuple[Request, ...]:
+def requests(
+    lease: Lease, result: Result, retry: RetryPolicy, now_ms: int, trace: str
+) -> tuple[Request, ...]:
     """What is recorded together: the end of the claim, and the pause that a receiver asked for."""
-    finish = finish_of(lease, result, retry)
+    finish = finish_of(lease, result, retry, trace)
     if not isinstance(result.outcome, Dead) or not result.outcome.pauses:
         return (finish,)
     why = result.outcome.reason
     event = Paused(at_ms=now_ms, what=lease.scope, reason=why)
-    return finish, Control(event, Cause("attempt", lease.id))
+    return finish, Control(event, Cause("attempt", lease.id, trace=trace))
 
 
-def finish_of(lease: Lease, result: Result, retry: RetryPolicy) -> Finish:
-    """The end of this claim, as the Ledger takes it."""
-    cause = Cause("attempt", f"{lease.id}:{lease.epoch}")
+def finish_of(lease: Lease, result: Result, retry: RetryPolicy, trace: str = "") -> Finish:
+    """The end of this claim, as the Ledger takes it; ``trace`` is the context of its span."""
+    cause = Cause("attempt", f"{lease.id}:{lease.epoch}", trace=trace)
     outcome = result.outcome
     command: FinishJob | FinishMessage
     if lease.kind == "message":

@@ -26,7 +26,10 @@ Ending = Literal["recalled", "lost", "handed back"]
 
 @dataclass(slots=True)
 class Held:
-    """One claim that is being carried out; ``written_ms`` is when its row was last touched."""
+    """One claim that is being carried out; ``written_ms`` is when its row was last touched.
+
+    ``span`` is the trace context of this attempt, "" where no spans are kept.
+    """
 
     claim: Claim
     clock: Clock
@@ -36,6 +39,7 @@ class Held:
     total: int | None = None
     is_moved: bool = False
     ending: Ending | None = None
+    span: str = ""
 
     def progress(self, done: int, total: int | None) -> Cancelled | None:
         """Note how far it is; tells the effect to stop once the work is not wanted here."""

@@ -12,7 +12,7 @@ import typer.main
 from app.cli import app
 from app.config import Config, Invalid, load
 from app.points import POINTS
-from app.telemetry import LOG_NAMES, METRICS
+from app.telemetry import LOG_NAMES, METRICS, SPANS
 from tests.tidy import tree
 
 REFERENCE = tree.ROOT / "docs/reference"
@@ -23,6 +23,7 @@ ENVIRON = {
     "APIFICATION_SECRET": SECRET[:-4] + "AAAA",
     "ERP_SECRET": SECRET[:-4] + "BBBB",
     "ERP_TOKEN": "x",
+    "COLLECTOR_KEY": "x",
 }
 LOG_CALLS = {"debug", "info", "warning", "error", "exception", "critical"}
 
@@ -67,9 +68,16 @@ def test_every_key_is_documented(tmp_path: Path) -> None:
 
 
 def test_every_metric_is_documented() -> None:
-    text = page("metrics.md")
+    text = page("telemetry.md")
     assert {m.name for m in METRICS if f"| `laufzettel_{m.name}` |" not in text} == set()
     assert set(re.findall(r"`laufzettel_(\w+)`", text)) == {m.name for m in METRICS}
+
+
+def test_every_span_is_declared_and_documented() -> None:
+    rows = re.findall(
+        r"^\| `(\w+\.\w+)` \| \w+ \| .+? \| (.+) \|$", page("telemetry.md"), re.MULTILINE
+    )
+    assert dict(rows) == SPANS
 
 
 def test_every_log_line_is_declared_and_documented() -> None:

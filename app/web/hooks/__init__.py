@@ -18,7 +18,7 @@ from app.web.hooks import answers
 from app.web.hooks.answers import Answer
 from app.web.hooks.body import Receive, Scope, Send, Unread, declared_bytes, read_body
 from app.web.hooks.desk import Desk, Parts
-from app.web.hooks.entries import Arrival
+from app.web.hooks.entries import Arrival, trace_told
 from app.web.problems import Problem
 from domain import profiles, schemes
 from domain.profiles import Refused
@@ -119,7 +119,19 @@ class Hooks:
             received_at=now,
             deadline=began + source.ready.profile.answer.wait_s,
         )
-        return await self.desk.take(arrival)
+        if not parts.traces.is_on:
+            return await self.desk.take(arrival)
+        return await self._traced(arrival)
+
+    async def _traced(self, arrival: Arrival) -> Answer:
+        name, parent = arrival.source.name, trace_told(arrival.request)
+        about = self._parts.traces.span("delivery.accept", "server", parent=parent, source=name)
+        with about as span:
+            answer = await self.desk.take(replace(arrival, span=span.context))
+            span.note(status=answer.status, verdict=answer.verdict)
+            if answer.status >= 500:
+                span.fail("not stored")
+        return answer
 
     async def _verified(
         self, source: Source, request: schemes.Request, now: datetime

@@ -16,7 +16,7 @@ from app.store import receipts
 from app.store.deliveries import Delivery, Verdict
 from app.store.engine import Store
 from app.store.errors import StoreUnavailableError
-from app.telemetry import Metrics, log
+from app.telemetry import Metrics, Traces, log
 from app.web.hooks import answers, entries
 from app.web.hooks.answers import Answer, Told
 from app.web.hooks.entries import Arrival
@@ -52,6 +52,7 @@ class Parts:
     metrics: Metrics
     primitives: schemes.Primitives = field(default=schemes.NO_PRIMITIVES)
     visit: Callable[[str], None] | None = None
+    traces: Traces = field(default_factory=Traces)
 
 
 class Desk:

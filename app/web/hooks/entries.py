@@ -31,6 +31,7 @@ class Arrival:
     """What all entries of one delivery share: where it came to, when, and who proved it.
 
     ``deadline`` is when the source stops waiting, on the clock that never runs backwards.
+    ``span`` is the context of our own span around it, where spans are kept.
     """
 
     source: Source
@@ -39,6 +40,7 @@ class Arrival:
     key_id: str
     received_at: datetime
     deadline: float
+    span: str = ""
 
     @property
     def received_ms(self) -> int:
@@ -47,9 +49,8 @@ class Arrival:
 
     @property
     def trace(self) -> str:
-        """The W3C trace context that came along; "" for none or a broken one."""
-        told = self.request.header("traceparent") or ""
-        return told if _TRACE.fullmatch(told) else ""
+        """The W3C trace context that its events belong to: our own, or the one that came along."""
+        return self.span or trace_told(self.request)
 
     @property
     def identity(self) -> str:
@@ -59,6 +60,12 @@ class Arrival:
     def event(self, event_id: str) -> str:
         """The derived id of a source event."""
         return derive(self.key, "evt", self.identity, event_id)
+
+
+def trace_told(request: Request) -> str:
+    """The W3C trace context that came along; "" for none or a broken one."""
+    told = request.header("traceparent") or ""
+    return told if _TRACE.fullmatch(told) else ""
 
 
 def whole(arrival: Arrival, told: SourceEvent) -> Accept:
