@@ -55,6 +55,7 @@ bench: .venv/locked ## what it costs, as ratios within one run; KEEP=1 writes th
 docs: .venv/locked ## the generated pages
 	$(BIN)/python docs/make_requirements.py
 	$(BIN)/python docs/make_profiles.py
+	$(BIN)/python docs/make_dashboard.py
 
 lock: .venv/locked ## take the newest versions that pyproject.toml allows
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --upgrade \

@@ -73,6 +73,7 @@ class Process:
     def start(self) -> None:
         """Open for work; raises ``StoreError`` or what the web half raises if it cannot."""
         base = self.base
+        base.ledger.committed = self._measured
         base.ledger.start()
         record_start(base.config, base.store, base.ledger, base.clock)
         if self._shared is not None:
@@ -101,6 +102,10 @@ class Process:
         self.base.scratch.close()
         self.base.store.close()
         log.info("process.stopped", pid=os.getpid())
+
+    def _measured(self, requests: int, seconds: float) -> None:
+        self.base.metrics.count("commands", requests)
+        self.base.metrics.observe("commit_seconds", seconds)
 
     def _committed(self) -> None:
         if self._worker is not None:

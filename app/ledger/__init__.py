@@ -59,12 +59,14 @@ class _Entry:
 class Ledger:
     """Owns the writing connection and the thread that uses it.
 
-    ``woken`` is called after each commit that may have made work due; it must not block.
+    ``woken`` is called after each commit that may have made work due, ``committed`` after each with
+    the number of requests and the seconds that it took; neither may block.
     """
 
     def __init__(self, store: Store, book: Book, clock: Clock, dice: Dice) -> None:
         self.book = book
         self.woken: Callable[[], None] = _nobody
+        self.committed: Callable[[int, float], None] = _unheard
         self._store = store
         self._clock = clock
         self._dice = dice
@@ -189,6 +191,7 @@ class Ledger:
 
     def _commit(self, entries: list[_Entry]) -> None:
         """Commit the entries together; a defect or bad data in one must not hurt the others."""
+        began_s = self._clock.monotonic()
         try:
             with translated():
                 results = self._persist(entries)
@@ -203,6 +206,7 @@ class Ledger:
             self._commit(entries[:middle])
             self._commit(entries[middle:])
         else:
+            self.committed(len(entries), self._clock.monotonic() - began_s)
             self._answer(entries, results)
 
     def _persist(self, entries: Sequence[_Entry]) -> list[Any]:
@@ -285,6 +289,11 @@ def _concluded(
     entry: _Entry, answers: tuple[Answer, ...], connection: sa.Connection, now_ms: int
 ) -> Any:
     return (answers, entry.then(connection, now_ms, answers)) if entry.then else answers
+
+
+def _unheard(requests: int, seconds: float) -> None:
+    """Nobody measures."""
+    del requests, seconds
 
 
 def _nobody() -> None:

@@ -40,7 +40,7 @@ METRICS = (
     Metric("workers", "gauge", "Worker processes that renewed lately."),
     Metric("unsequenced", "gauge", "Events without a position yet."),
     Metric("frontier_age_seconds", "gauge", "Age of the oldest transaction that may write."),
-    Metric("artifact_bytes", "counter", "Bytes put into the artifact store."),
+    Metric("artifact_bytes", "counter", "Bytes of artifacts that were made."),
 )
 
 

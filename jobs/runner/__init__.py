@@ -26,6 +26,7 @@ from jobs.runner.ending import (
     finish_of,
     is_success,
     requests,
+    stored_bytes,
     successors,
     wait_for_others,
     word,
@@ -161,6 +162,7 @@ class Runner:
             self.metrics.count("messages", destination=destination, outcome=outcome)
             self.metrics.observe("message_seconds", seconds, destination=destination)
         else:
+            self.metrics.count("artifact_bytes", stored_bytes(result))
             self.metrics.count("jobs", kind=lease.kind, outcome=outcome)
             self.metrics.observe("job_seconds", seconds, kind=lease.kind)
 

@@ -9,7 +9,7 @@ from app.ledger.requests import Answer, Control, Finish, Recorded, Request
 from app.store import queue
 from app.store.engine import Connection
 from app.store.leases import Lease, WorkKind
-from domain.commands import Cause, FinishJob, FinishMessage, Lost
+from domain.commands import Cause, FinishJob, FinishMessage, Lost, Stored
 from domain.events import (
     Event,
     FileTold,
@@ -106,6 +106,15 @@ def is_success(result: Result) -> bool | None:
             return True if result.reached else None
         case _:
             assert_never(result.outcome)
+
+
+def stored_bytes(result: Result) -> int:
+    """How many bytes of artifacts came of it."""
+    match result.outcome:
+        case Done(result=Stored(artifacts=made)):
+            return sum(artifact.size_bytes for artifact in made)
+        case _:
+            return 0
 
 
 def wait_for_others(connection: Connection, lease: Lease, result: Result, now_ms: int) -> None:

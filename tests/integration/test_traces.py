@@ -146,8 +146,3 @@ def test_a_collector_that_is_down_holds_nothing_up(tmp_path: Path) -> None:
             deliver(config, source.url("/f"))
             r.until(lambda: r.settled(process))
     assert erp.requests[0].header("traceparent")
-
-
-def test_without_a_collector_opentelemetry_is_not_loaded() -> None:
-    program = "import sys, app.compose; assert not any('opentelemetry' in m for m in sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)

@@ -23,6 +23,7 @@ ONLY = {
     "obstore": ("app.artifacts",),
     "httpx": ("jobs.outbound", "jobs.download", "jobs.notify", "app.cli"),
     "structlog": ("app.telemetry",),
+    "opentelemetry": ("app.telemetry.traces",),  # inside functions: it may not be installed
     "prometheus_client": ("app.telemetry",),
     "pypdfium2": ("jobs.steps",),
     "app.store.event_log": ("app.store", "app.ledger", "app.replay"),
