@@ -8,6 +8,7 @@ import typer
 
 from app.cli import words
 from app.cli.client import Api, Call, segment
+from app.cli.held import standing
 from app.cli.orders import Desk, Fate, Fates, Item, Wish, carry_out, ordering
 from app.cli.screen import FAILED, refuse
 from app.cli.views import View, reading
@@ -34,7 +35,7 @@ def pause(desk: Desk, what: WhatArgument) -> Fates:
 
 @ordering
 def resume(desk: Desk, what: WhatArgument) -> Fates:
-    """Let the work of a part begin again."""
+    """Let the work of a part begin again; one that its breaker cut off is tried at once."""
     return _order(desk, what, "resume")
 
 
@@ -59,8 +60,9 @@ def ping(
 
 def _order(desk: Desk, what: str, verb: Literal["pause", "resume"]) -> Fates:
     path, name = _path_of(what)
-    is_paused = what in desk.api.get("/status")["paused"]
-    fate: Fate = "done already" if is_paused == (verb == "pause") else "would be done"
+    found = standing(desk.api).get(what)
+    is_done = found is None if verb == "resume" else found is not None and found.word == "paused"
+    fate: Fate = "done already" if is_done else "would be done"
     call = Call("POST", f"{path}/{verb}", body={"reason": desk.reason})
     return carry_out(desk, [Wish(Item(what, f"{verb} {name}", fate), call)])
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from app.cli import words
 from app.cli.client import Api
+from app.cli.held import hindrance, hindrances
 from app.cli.known import filters_or_exit
 from app.cli.views import Column, View, listed, reading, state, text, time
+
+if TYPE_CHECKING:  # --help needs none of it
+    from rich.console import RenderableType
 
 LimitOption = Annotated[int, typer.Option("--limit", metavar="N", min=1, max=10_000)]
 CursorOption = Annotated[
@@ -51,7 +56,8 @@ def _subject(row: dict[str, Any]) -> str:
     """What an order was about: the part, job, message or token that it names, or the file."""
     data = row["data"]
     named = (data.get(key) for key in ("what", "job", "message", "token", "delivery", "digest"))
-    return next((str(found) for found in named if found), row["stream"])
+    subject = next((str(found) for found in named if found), row["stream"])
+    return f"{words.short(row['file'])}  {subject}" if row["file"] else subject
 
 
 FILES = (
@@ -228,7 +234,15 @@ def messages(
     query = {"destination": destination, "state": state, "reference": reference}
     found = api.page("/messages", limit=limit, cursor=cursor, **query)
     filters_or_exit(api, found, "messages", destination=destination, state=state)
-    return listed(found, MESSAGES, "No message matches.")
+    view = listed(found, MESSAGES, "No message matches.")
+    held = hindrances(api, found["items"])
+
+    def shown(moment: words.Moment) -> Iterator[RenderableType]:
+        yield from view.shown(moment)
+        parts = {each.part: each for row in found["items"] if (each := hindrance(row, held))}
+        yield from (each.told(moment) for each in parts.values())
+
+    return View(found, shown)
 
 
 @reading

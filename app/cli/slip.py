@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.cli import words
+from app.cli import ordered, words
 from app.cli.client import NOT_FOUND, Api, Call, document_of, segment
 from app.cli.finding import file_of
+from app.cli.held import Hindrances, hindrance, hindrances
 from app.cli.read import place, progress
 from app.cli.screen import FAILED, refuse
 from app.cli.views import Column, View, reading, table, text
@@ -50,11 +51,13 @@ def show(
     document = _document(api, file_of(api, file), at)
 
     def shown(moment: words.Moment) -> Iterable[RenderableType]:
-        told = [] if at else _deliveries(api, document)
+        told = [] if at else [*_deliveries(api, document), *_orders(api, document)]
         yield from _head(document, moment)
         yield from _stamped([*told, *_stamps(document)], moment)
         yield from _results(document, moment)
         yield from _mends(document)
+        if not at:
+            yield from _held(document, hindrances(api, _works(document)), moment)
 
     return View(document, shown)
 
@@ -124,6 +127,38 @@ def _deliveries(api: Api, file: dict[str, Any]) -> Iterator[Stamp]:
             yield Stamp(row["received_at"], where, what, row["verdict"])
 
 
+def _orders(api: Api, file: dict[str, Any]) -> Iterator[Stamp]:
+    """What operators ordered about the file, and why."""
+    names = {work["id"]: _place(work) for work in _works(file)}
+    for order in ordered.orders(api, file["id"]):
+        data = order["data"]
+        version = f"version {data['version']}" if data.get("version") else "file"
+        where = names.get(data.get("job") or data.get("message") or "", version)
+        yield Stamp(order["at"], where, ordered.told(order), "running")
+
+
+def _works(file: dict[str, Any]) -> list[dict[str, Any]]:
+    """All jobs and messages of a file."""
+    of_versions = [[*version["jobs"], *version["messages"]] for version in file["versions"]]
+    return [work for works in (*of_versions, file["messages"]) for work in works]
+
+
+def _place(work: dict[str, Any]) -> str:
+    """A job or message as the slip calls its station."""
+    if "destination" in work:
+        return f"message {work['destination']}"
+    is_named = work["name"] != work["kind"]
+    return f"{work['kind']} {work['name']}".strip() if is_named else str(work["name"])
+
+
+def _held(
+    file: dict[str, Any], found: Hindrances, moment: words.Moment
+) -> Iterator[RenderableType]:
+    """What holds up the open work of the file, once for each part."""
+    held = {each.part: each for work in _works(file) if (each := hindrance(work, found))}
+    yield from (each.told(moment) for each in held.values())
+
+
 def _stamps(file: dict[str, Any]) -> Iterator[Stamp]:
     for version in file["versions"]:
         yield from _of_version(version)
@@ -148,7 +183,7 @@ def _of_version(version: dict[str, Any]) -> Iterator[Stamp]:
 
 
 def _of_job(job: dict[str, Any]) -> Iterator[Stamp]:
-    name = job["name"] if job["name"] == job["kind"] else f"{job['kind']} {job['name']}".strip()
+    name = _place(job)
     yield from _attempts(job, name)
     if job["ended_at"] and not job["attempts"]:
         why = f": {job['error']}" if job["error"] else ""
@@ -158,7 +193,7 @@ def _of_job(job: dict[str, Any]) -> Iterator[Stamp]:
 
 
 def _of_message(message: dict[str, Any]) -> Iterator[Stamp]:
-    where = f"message {message['destination']}"
+    where = _place(message)
     about = f"{message['type']}, {message['id']}"
     yield Stamp(message["ordered_at"], where, f"made: {about}")
     yield from _attempts(message, where)
@@ -174,12 +209,13 @@ def _attempts(work: dict[str, Any], where: str) -> Iterator[Stamp]:
     """Each try; behind one that failed the next, which is due where it has not been yet."""
     tries = work["attempts"]
     following = [attempt["at"] for attempt in tries[1:]] + [work["due_at"]]
-    for attempt, again in zip(tries, following, strict=False):
-        stamp = _attempt(attempt, where)
+    numbers = ordered.numbered(tries)
+    for attempt, number, again in zip(tries, numbers, following, strict=False):
+        stamp = _attempt(attempt, number, where)
         yield replace(stamp, again=again) if attempt["outcome"] in _FOLLOWED else stamp
 
 
-def _attempt(attempt: dict[str, Any], where: str) -> Stamp:
+def _attempt(attempt: dict[str, Any], number: int, where: str) -> Stamp:
     """One try: its outcome, how long it took, what was answered."""
     joint = "in" if attempt["outcome"] in _ENDED_WELL else "after"
     took = f" {joint} {attempt['duration_ms']} ms" if attempt["duration_ms"] is not None else ""
@@ -189,7 +225,7 @@ def _attempt(attempt: dict[str, Any], where: str) -> Stamp:
     # An answer that was a refusal is the error too, in other words.
     why = f": {attempt['error']}" if attempt["error"] and not status else ""
     outcome = words.OUTCOMES.get(attempt["outcome"], attempt["outcome"])
-    what = f"try {attempt['number']}: {outcome}{took}{status}{told}{why}"
+    what = f"try {number}: {outcome}{took}{status}{told}{why}"
     return Stamp(attempt["at"], where, what, attempt["outcome"])
 
 

@@ -30,7 +30,7 @@ from app.ledger.requests import (
 )
 from app.ledger.streams import file_stream
 from app.ledger.writing import write
-from app.store import deliveries, event_log, leases, projections, receipts
+from app.store import breakers, deliveries, event_log, leases, projections, receipts
 from app.store import tables as t
 from app.store.codec import encode_event
 from app.store.deliveries import Delivery
@@ -267,8 +267,11 @@ class Batch:
         match event:
             case Paused(what=what) if self._is_paused(what):
                 return Refusal("nothing-to-do", f"{what} is paused already")
-            case Resumed(what=what) if not self._is_paused(what):
-                return Refusal("nothing-to-do", f"{what} is not paused")
+            case Resumed(what=what) if not (
+                # A part that is cut off is tried at once, whether or not it was paused too.
+                breakers.hasten(self._connection, what, self._now_ms) or self._is_paused(what)
+            ):
+                return Refusal("nothing-to-do", f"{what} is neither paused nor cut off")
             case RecipeDefined(digest=digest) if self._is_pinned(digest):
                 self._setting.book.learn(self._connection, [digest])
                 return Recorded()

@@ -95,6 +95,17 @@ def streams(connection: sa.Connection, wanted: FileFilter, *, limit: int) -> lis
     return list(connection.execute(query).scalars())
 
 
+def names(connection: sa.Connection, ids: Iterable[str]) -> dict[str, str]:
+    """What people call these files: by name, else as the source does; erased ones are left out."""
+    columns = t.files.c.stream, t.files.c.source, t.files.c.file_id, t.files.c.name
+    query = sa.select(*columns).where(t.files.c.stream.in_(list(ids)))
+    found = {
+        row.stream: row.name or (f"{row.source}/{row.file_id}" if row.file_id else "")
+        for row in connection.execute(query)
+    }
+    return {stream: name for stream, name in found.items() if name}
+
+
 def attempts(
     connection: sa.Connection, works: Iterable[str], *, limit: int
 ) -> dict[str, list[Attempt]]:

@@ -60,7 +60,10 @@ def orders(
     connection: sa.Connection, before: int | None, wanted: LogFilter, *, limit: int
 ) -> list[Positioned]:
     """What operators ordered, the last first."""
-    query = _events().where(t.events.c.id.in_(_latest_orders(connection, before)))
+    if wanted.stream:
+        query = _events().where(t.events.c.stream == wanted.stream, t.events.c.type.in_(ORDERED))
+    else:
+        query = _events().where(t.events.c.id.in_(_latest_orders(connection, before)))
     if before is not None:
         query = query.where(t.positions.c.position < before)
     if wanted.sources is not None:

@@ -35,7 +35,10 @@ class CauseOut(Struct):
 
 
 class LogEvent(Struct):
-    """One event; ``data`` has what was erased as "", and addresses without their query."""
+    """One event; ``data`` has what was erased as "", and addresses without their query.
+
+    ``file`` is the file's name, or what its source calls it, where the audit tells of an order.
+    """
 
     position: int
     stream: str
@@ -44,6 +47,7 @@ class LogEvent(Struct):
     at: str | None
     cause: CauseOut
     data: dict[str, Any]
+    file: str = ""
 
 
 class LogPage(Struct):

@@ -6,9 +6,9 @@ from typing import Any
 
 from litestar import get
 from litestar.params import FromQuery
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from app.store.reading import log, overview, work
+from app.store.reading import files, log, overview, work
 from app.store.reading.log import LogFilter
 from app.store.reading.pages import CursorError, decode_cursor, encode_cursor
 from app.web.api.log import LogEvent, event_out
@@ -122,14 +122,16 @@ def audit(
     who: Asker,
     operator: FromQuery[str] = "",
     since: FromQuery[str] = "",
+    file: FromQuery[str] = "",
     limit: Limit = 50,
     cursor: Cursor = "",
 ) -> Listing[LogEvent]:
-    """What operators ordered, the last first."""
+    """What operators ordered, the last first; ``file`` is the id of the one it was about."""
     start = moment(since) if since else None
     if since and start is None:
         raise ProblemError(Problem(400, "invalid-request", "since: must be a time in RFC 3339"))
     wanted = LogFilter(
+        stream=file,
         operator=operator,
         since_ms=int(start.timestamp() * 1000) if start else 0,
         sources=who.sources,
@@ -140,10 +142,13 @@ def audit(
         raise ProblemError(Problem(400, "invalid-request", str(error))) from None
     with office.store.read() as connection:
         found = log.orders(connection, before, wanted, limit=limit + 1)
+        names = files.names(connection, {item.recorded.stream for item in found})
     is_more = len(found) > limit
     found = found[:limit]
     following = encode_cursor((found[-1].position,)) if is_more else None
-    return Listing([event_out(item) for item in found], following)
+    shown = [event_out(item) for item in found]
+    named = [structs.replace(item, file=names.get(item.stream, "")) for item in shown]
+    return Listing(named, following)
 
 
 def _subscriptions(office: Here, who: Asker) -> list[Need]:
