@@ -41,9 +41,9 @@ format: .venv/locked ## mend what ruff can mend
 dev: .venv/locked ## only build .venv
 	@echo "next: . .venv/bin/activate"
 
-crash: .venv/locked ## kill at every point and every pair of points
-	$(PYTEST) -n $(WORKERS) tests/crash tests/e2e/test_fleet.py \
-	  tests/contract/test_interleavings.py --all-pairs
+crash: .venv/locked ## hours: every point, pair of points and fault, a whole fleet, a million events
+	$(PYTEST) -n $(WORKERS) tests/crash tests/e2e/test_fleet.py tests/e2e/test_fault_table.py \
+	  tests/contract/test_interleavings.py tests/contract/test_sequencer_storm.py --all-pairs
 
 e2e browser: .venv/locked ## real processes; the console in Chromium
 	$(PYTEST) tests/$@

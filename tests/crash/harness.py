@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import signal
-import sqlite3
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 
-from app.artifacts import open_blobs
 from app.cli.demo.journal import Journal
 from app.cli.demo.platform import Platform, path_of
 from app.cli.demo.receiver import Receiver, keys_of
@@ -30,17 +28,18 @@ from app.cli.demo.serving import LoopbackServer
 from app.clock import SystemClock
 from app.config import Config, load
 from app.replay import replay
-from app.store.engine import open_store
 from app.verify import verify_artifacts, verify_chain
 from domain.profiles import SourceEvent
 from domain.schemes import InvalidSecret
+from tests.crash.places import Embedded, Place
 from tests.crash.zygotes import KILLED, SECRET, Started, Zygote, until
 from tests.servers import closed_port
 
 SETTINGS = """
 [laufzettel]
 database = "{database}"
-artifacts = "file:artifacts"
+broker = "{broker}"
+artifacts = "{artifacts}"
 listen = "127.0.0.1:{port}"
 base_url = "http://127.0.0.1:{port}"
 [sources.contracts]
@@ -70,6 +69,7 @@ class World:
     """The folder of an installation, and the outside that sends to it and is told by it."""
 
     folder: Path
+    place: Place
     zygote: Zygote
     config: Config
     port: int
@@ -80,7 +80,7 @@ class World:
     closing: threading.Event
     expected: dict[str, dict[str, str]] = field(default_factory=dict)
     answers: list[Future[Answer]] = field(default_factory=list)
-    process: Started | None = None
+    processes: dict[str, Started] = field(default_factory=dict)
 
     # -- what the source does ---------------------------------------------------------------------
 
@@ -114,11 +114,28 @@ class World:
 
     # -- the program ------------------------------------------------------------------------------
 
-    def start(self, point: str = "", **environ: str) -> Started:
-        """Start it, with points armed if any are named."""
-        armed = {"LAUFZETTEL_SCRATCH": str(self.folder), "LAUFZETTEL_POINT": point} if point else {}
-        self.process = self.zygote.start(self.folder, **armed, **environ)
+    @property
+    def process(self) -> Started:
+        """The process that listens."""
+        return self.processes[self.place.parts[0]]
+
+    def start(self, point: str = "") -> Started:
+        """Start what does not run, with points armed if any are named; gives the one that listens."""
+        for part in self.place.parts:
+            self._start(part, point)
         return self.process
+
+    def _start(self, part: str, point: str) -> None:
+        """Start this part if it does not run; the mate of a worker is never killed."""
+        if (last := self.processes.get(part)) is not None:
+            if not last.is_over():
+                return
+            self.place.bury(last.pid)
+        is_armed = point and part != "mate"
+        armed = {"LAUFZETTEL_SCRATCH": str(self.folder), "LAUFZETTEL_POINT": point}
+        environ = {**self.place.environ, **(armed if is_armed else {})}
+        command = "worker" if part == "mate" else part
+        self.processes[part] = self.zygote.start(self.folder, command, **environ)
 
     def listens(self) -> bool:
         """Whether anyone takes deliveries at its address."""
@@ -127,16 +144,27 @@ class World:
         except httpx.TransportError:
             return False
 
+    def has_begun(self) -> bool:
+        """Whether each process that runs has said that it works, and one listens."""
+        said = (self.folder / "run.log").read_text()
+        pids = [process.pid for process in self.processes.values() if not process.is_over()]
+        return all(f'"process.started","pid":{pid}}}' in said for pid in pids) and self.listens()
+
     def kill(self) -> None:
-        """Kill it without a warning."""
-        assert self.process is not None
-        self.process.end(signal.SIGKILL)
+        """Kill all of it without a warning."""
+        for process in self.processes.values():
+            process.end(signal.SIGKILL)
 
     def stop(self) -> None:
         """Stop it in order."""
-        assert self.process is not None
-        code = self.process.end(signal.SIGTERM)
-        assert code == 0, (code, self.log())
+        codes = self.end()
+        assert set(codes) == {0}, (codes, self.log())
+
+    def end(self) -> list[int]:
+        """Ask all that runs to end; gives how each ended."""
+        for process in self.processes.values():
+            process.ask(signal.SIGTERM)
+        return [process.wait() for process in self.processes.values()]
 
     def log(self) -> str:
         """What it has said, its end."""
@@ -144,23 +172,42 @@ class World:
         return path.read_text()[-6000:] if path.exists() else ""
 
     def drain(self, *points: str) -> int:
-        """Run it until all is done: with each of these points armed in turn, then without.
+        """Run it until all is done: each part with these points armed in turn, then without.
 
-        Gives how many of them killed it; what is done before a point is reached ends it early.
+        Gives how many times one was killed; what is done before a point is reached ends it early.
         """
-        for killed, point in enumerate((*points, "")):
-            started = self.start(point)
-            # Not before it listens: a signal that comes earlier would end it out of order.
-            until(lambda: self.is_over() or (self.is_drained() and self.listens()))
-            if (code := started.end(signal.SIGTERM)) == 0:
+        lives = {part: [*points, ""] for part in self.place.parts}
+        killed = 0
+        self._forget()
+        while True:
+            for part in self._wanted(killed):
+                if part not in self.processes or self.processes[part].is_over():
+                    self._start(part, lives[part].pop(0) if lives[part] else "")
+            # Not before all have begun: a signal that comes earlier would end one out of order.
+            until(lambda: self.is_over() or (self.is_drained() and self.has_begun()))
+            codes = self._codes() if self.is_over() else self.end()
+            assert set(codes) <= {0, KILLED}, (codes, self.log())
+            if not any(codes):
                 return killed
-            assert point, self.log()
-            assert code == KILLED, (code, self.log())
-        raise AssertionError("the last life ends only when all is done")
+            killed += len([code for code in codes if code])
+            assert points, self.log()
+
+    def _forget(self) -> None:
+        for part, process in [*self.processes.items()]:
+            if process.is_over():
+                self.place.bury(process.pid)
+                del self.processes[part]
+
+    def _wanted(self, killed: int) -> list[str]:
+        # The mate comes when the first has died: before, it could do all that was to be killed.
+        return [part for part in self.place.parts if part != "mate" or killed]
+
+    def _codes(self) -> list[int]:
+        return [each.code or 0 for each in self.processes.values() if each.is_over()]
 
     def is_over(self) -> bool:
-        """Whether the process has ended."""
-        return self.process is None or self.process.is_over()
+        """Whether a process has ended."""
+        return any(process.is_over() for process in self.processes.values())
 
     def is_drained(self) -> bool:
         """Whether every delivery is answered, nothing is left to do, and all was told."""
@@ -178,15 +225,8 @@ class World:
         }
 
     def unfinished(self) -> int:
-        """How much open work its store holds, read beside the running process."""
-        uri = f"file:{self.folder}/store.db?mode=ro"
-        with closing(sqlite3.connect(uri, uri=True, timeout=5)) as connection:
-            row = connection.execute(
-                "SELECT (SELECT count(*) FROM jobs WHERE state IN ('ready', 'waiting'))"
-                " + (SELECT count(*) FROM messages WHERE state IN ('pending', 'waiting', 'unclear'))"
-                " + (SELECT count(*) FROM leases)"
-            ).fetchone()
-        return int(row[0])
+        """How much open work its store holds, read beside the running processes."""
+        return self.place.unfinished()
 
     # -- what was seen outside --------------------------------------------------------------------
 
@@ -201,18 +241,18 @@ class World:
         return Counter((e["file_id"], e["version"]) for e in found if e["kind"] == "download")
 
     def blobs(self) -> set[str]:
-        """The digests in the folder of artifacts, each checked against its bytes."""
-        found = set()
-        for path in (self.folder / "artifacts").rglob("*"):
-            if path.is_file() and ".scratch" not in path.parts:
-                assert hashlib.sha256(path.read_bytes()).hexdigest() == path.name
-                found.add(path.name)
+        """The digests among the artifacts, each checked against its bytes."""
+        kept = self.place.blobs()
+        found = {blob.sha256 for blob in kept.list()}
+        for sha256 in found:
+            assert hashlib.sha256(b"".join(kept.stream(sha256))).hexdigest() == sha256
         return found
 
 
 @contextmanager
-def world(folder: Path, zygote: Zygote, **parts: str) -> Iterator[World]:
+def world(folder: Path, zygote: Zygote, at: Place | None = None, **parts: str) -> Iterator[World]:
     """Everything outside the program, and its configuration; the program is not started."""
+    place: Place = at or Embedded(folder)
     clock = SystemClock()
     platform = Platform(clock=clock, journal=Journal(folder / "platform.jsonl"))
     keys = keys_of((SECRET,))
@@ -223,7 +263,9 @@ def world(folder: Path, zygote: Zygote, **parts: str) -> Iterator[World]:
     port = closed_port()
     text = SETTINGS.format_map(
         {
-            "database": "sqlite:///store.db",
+            "database": place.database,
+            "broker": place.broker,
+            "artifacts": place.artifacts,
             "port": port,
             "platform": serves.host,
             "erp": takes.url("/hooks"),
@@ -239,13 +281,12 @@ def world(folder: Path, zygote: Zygote, **parts: str) -> Iterator[World]:
     hook = f"http://127.0.0.1:{port}/hooks/contracts"
     sender = Sender(source, hook, clock=clock, journal=Journal(folder / "source.jsonl"))
     senders, ending = ThreadPoolExecutor(8), threading.Event()
-    made = World(folder, zygote, config, port, platform, receiver, sender, senders, ending)
+    made = World(folder, place, zygote, config, port, platform, receiver, sender, senders, ending)
     try:
         yield made
     finally:
         ending.set()
-        if made.process is not None:
-            made.process.end(signal.SIGKILL)
+        made.kill()
         senders.shutdown(cancel_futures=True)
         sender.close()
         platform.close()
@@ -268,9 +309,8 @@ def assert_all_as_it_should_be(made: World) -> None:
     assert made.missing() == set(), made.log()
     assert_artifacts(made.blobs(), made.expected)
     assert_one_receipt_each(made)
-    scratch = made.folder / "artifacts/.scratch"
-    assert [path.name for path in scratch.iterdir()] == []
-    assert_store_is_sound(made.folder)
+    assert [path.name for path in made.place.scratch().iterdir()] == []
+    assert_store_is_sound(made.place)
 
 
 def assert_one_receipt_each(made: World) -> None:
@@ -314,13 +354,13 @@ def checksums(digests: Iterable[str]) -> set[str]:
     return {hashlib.sha256(f"sha256 {digest}\n".encode()).hexdigest() for digest in digests}
 
 
-def assert_store_is_sound(folder: Path) -> None:
+def assert_store_is_sound(place: Place) -> None:
     """The rows are those that the log makes, the chain holds, and the artifacts are whole."""
-    store = open_store(f"sqlite:///{folder}/store.db")
+    store = place.store()
     try:
         outcome = replay(store)
         assert outcome.is_equal, outcome.differences
         assert verify_chain(store).is_sound
-        assert verify_artifacts(store, open_blobs(f"file:{folder}/artifacts")).is_sound
+        assert verify_artifacts(store, place.blobs()).is_sound
     finally:
         store.close()

@@ -17,12 +17,17 @@ from typing import Any, NoReturn
 # What a start would import by itself; nothing here connects, opens or starts a thread.
 MODULES = (
     "app.cli",
+    "app.cli.parted",
     "app.compose",
+    "app.compose.sharing",
     "app.telemetry",
     "app.store.migrate",
     "app.web.server",
+    "jobs.broker.redis",
     "jobs.worker",
     "logging.config",
+    "psycopg",
+    "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite",
     "structlog.dev",
 )

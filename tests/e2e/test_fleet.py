@@ -25,7 +25,8 @@ from app.store.engine import Store, open_store
 from app.verify import verify_artifacts, verify_chain
 from domain import profiles
 from tests.brokers import Valkey, valkey_server
-from tests.e2e.fleets import Fleet, Killer, bucket_or_skip, fleet
+from tests.buckets import bucket_or_skip
+from tests.e2e.fleets import Fleet, Killer, fleet
 from tests.runtimes import until
 from tests.stores import Postgres
 
