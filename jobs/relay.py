@@ -24,8 +24,8 @@ CALM_S = 2.0
 _FORGOTTEN_S = 30.0
 _GIVEN_AWAY_S = 2.0
 _MOST_AT_ONCE = 64
-# Every commit asks for a look: under load one look serves many of them.
-_REST_S = 0.005
+# Every commit asks for a look: the first has it at once, and under load one look serves many.
+_REST_S = 0.025
 
 # Whether the wake-up stays in this process.
 Wake = Callable[[str, WorkKind], bool]
@@ -92,16 +92,15 @@ class Relay:
 
     def _work(self) -> None:
         wait_s = 0.0
-        while True:
+        while not self._stopping.is_set():
             self._parts.clock.wait(self._woken, wait_s)
-            if self._stopping.is_set() or self._parts.clock.wait(self._stopping, _REST_S):
-                return
             self._woken.clear()
             try:
                 wait_s = self.round()
             except StoreUnavailableError as error:
                 log.warning("relay.store.unavailable", reason=str(error))
                 wait_s = POLL_S
+            self._parts.clock.wait(self._stopping, _REST_S)
 
     def round(self) -> float:
         """Wake what is due and has a free slot; gives the seconds until the next look."""

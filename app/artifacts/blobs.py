@@ -158,10 +158,10 @@ class Blobs:
 
 
 def _key(sha256: str) -> str:
-    """``ab/cd/<digest>``: a name made of the digest alone, so that no input names a path."""
+    """``ab/<digest>``: a name made of the digest alone, so that no input names a path."""
     if not _DIGEST.fullmatch(sha256):
         raise ValueError("a digest is 64 lower-case hexadecimal digits")
-    return f"{sha256[:2]}/{sha256[2:4]}/{sha256}"
+    return f"{sha256[:2]}/{sha256}"
 
 
 def _kind(error: BaseError) -> str:

@@ -79,7 +79,7 @@ class Folder:
             if place.stat().st_size != path.stat().st_size:
                 raise DamagedBlobError(f"blob {place.name} has another size") from None
         _sync(place.parent)
-        self._sync_names(key)
+        self._sync_name(place.parent)
         point("blobs.fsync.after")
         return is_new
 
@@ -125,16 +125,15 @@ class Folder:
         finally:
             near.unlink(missing_ok=True)
 
-    def _sync_names(self, key: str) -> None:
-        """Make the names of the blob's folders durable, once in this process's life.
+    def _sync_name(self, folder: Path) -> None:
+        """Make the name of the blob's folder durable, once in this process's life.
 
-        Also of folders that were there: who made them may not have come to this line. After the
-        blob's own sync, because that usually has written them already.
+        Also of one that was there: who made it may not have come to this line. After the blob's
+        own sync, because that usually has written it already.
         """
-        for folder in (key[:5], key[:2]):
-            if folder not in self._durable:
-                _sync((self._root / folder).parent)
-                self._durable.add(folder)
+        if folder.name not in self._durable:
+            _sync(self._root)
+            self._durable.add(folder.name)
 
 
 class Bucket:

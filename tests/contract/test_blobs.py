@@ -171,7 +171,7 @@ def test_an_address_that_cannot_be_is_refused(url: str) -> None:
 def test_a_blob_of_another_size_is_never_taken_for_the_same(tmp_path: Path) -> None:
     blobs = open_blobs(f"file:{tmp_path / 'blobs'}")
     sha256 = hashlib.sha256(b"true").hexdigest()
-    place = tmp_path / "blobs" / sha256[:2] / sha256[2:4] / sha256
+    place = tmp_path / "blobs" / sha256[:2] / sha256
     place.parent.mkdir(parents=True)
     place.write_bytes(b"torn off")
     (tmp_path / "new").write_bytes(b"true")
