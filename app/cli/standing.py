@@ -43,6 +43,11 @@ _NEEDS = {
         "{name} is silent",
         "laufzettel deliveries --source {name}",
     ),
+    "paused": (
+        "{name} paused itself",
+        "{name} paused itself",
+        "laufzettel resume {name} --reason …",
+    ),
     "waiting": ("the oldest {name} waits too long", "{name} wait too long", "laufzettel stats"),
 }
 _ENDINGS = {"again": "failed", "dead": "failed for good", "lost": "cut off as their worker died"}

@@ -12,17 +12,19 @@ from app.clock import Clock
 from app.ledger import Ledger, LedgerClosedError
 from app.ledger.requests import Answer
 from app.points import point
+from app.store import streaks
 from app.store.engine import Connection
 from app.store.errors import StoreUnavailableError
-from app.store.leases import WorkKind
+from app.store.leases import Lease, WorkKind
 from app.telemetry import Metrics, Span, Traces, log
 from app.telemetry.traces import trace_id_of
 from domain.commands import Refusal
-from domain.outcomes import Again, Unclear
+from domain.outcomes import Again, Dead, Unclear
 from jobs.runner.circuits import Circuits
 from jobs.runner.claims import Claim, ClaimedMessage, Claims, Wanted
 from jobs.runner.effects import Effects, Result
 from jobs.runner.ending import (
+    PAUSED_AFTER,
     finish_of,
     is_success,
     requests,
@@ -105,7 +107,9 @@ class Runner:
         """Record the end for as long as the lease holds; a zombie's is refused there."""
         lease = held.claim.lease
         terms = self.claims.gate.terms(lease.scope)
-        unit = requests(lease, result, terms.retry, now_ms(self.clock), held.span)
+        refused = self._refused(lease, result)
+        finish = finish_of(lease, result, terms.retry, held.span)
+        unit = requests(finish, lease, result, now_ms(self.clock), refused=refused)
 
         def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> Claim | None:
             if isinstance(answers[0], Refusal):
@@ -127,6 +131,18 @@ class Runner:
                 if isinstance(answers[0], Refusal):
                     log.info("job.result_dropped", work_id=lease.id, reason=answers[0].reason)
                 return successor
+
+    def _refused(self, lease: Lease, result: Result) -> int:
+        """How many in a row the destination refused for good before this one."""
+        if lease.kind != "message" or not isinstance(result.outcome, Dead):
+            return 0
+        most = PAUSED_AFTER - 1
+        try:
+            return self.ledger.operate(
+                lambda connection, _: streaks.refused_in_a_row(connection, lease.scope, most=most)
+            )
+        except (StoreUnavailableError, LedgerClosedError):
+            return 0
 
     def _learn(self, connection: Connection, scope: str, result: Result, at_ms: int) -> None:
         policy = self.claims.gate.terms(scope).breaker

@@ -25,17 +25,29 @@ from domain.schedule import RetryPolicy
 from jobs.runner.claims import Wanted
 from jobs.runner.effects import Result
 
+# So many in a row are no longer the fault of single messages: each further one would be another
+# dead letter that somebody has to bring back.
+PAUSED_AFTER = 20
+
 
 def requests(
-    lease: Lease, result: Result, retry: RetryPolicy, now_ms: int, trace: str
+    finish: Finish, lease: Lease, result: Result, now_ms: int, *, refused: int
 ) -> tuple[Request, ...]:
-    """What is recorded together: the end of the claim, and the pause that a receiver asked for."""
-    finish = finish_of(lease, result, retry, trace)
-    if not isinstance(result.outcome, Dead) or not result.outcome.pauses:
+    """What is recorded together: the end of the claim, and the pause that follows from it.
+
+    A receiver asks for one by 410; or it has refused ``refused`` messages before this one for good.
+    """
+    outcome = result.outcome
+    if not isinstance(outcome, Dead):
         return (finish,)
-    why = result.outcome.reason
+    if outcome.pauses:
+        why = outcome.reason
+    elif refused + 1 >= PAUSED_AFTER:
+        why = f"{PAUSED_AFTER} in a row were refused for good, the last: {outcome.reason}"
+    else:
+        return (finish,)
     event = Paused(at_ms=now_ms, what=lease.scope, reason=why)
-    return finish, Control(event, Cause("attempt", lease.id, trace=trace))
+    return finish, Control(event, Cause("attempt", lease.id, trace=finish.command.cause.trace))
 
 
 def finish_of(lease: Lease, result: Result, retry: RetryPolicy, trace: str = "") -> Finish:

@@ -294,3 +294,28 @@ def many_delivered(process: Process, source: Server) -> None:
     for number in range(100):
         r.announce(process, source.url("/f"), file_id=f"F-{number}")
     r.until(lambda: states(process, "erp") == ["delivered"] * 100, within_s=60)
+
+
+@pytest.mark.req("E4", "F8")
+def test_a_destination_that_refuses_everything_for_good_is_paused_until_a_human_resumes_it(
+    tmp_path: Path,
+) -> None:
+    with serving(answering(200, r.PDF)) as source, serving(answering(422)) as erp:
+        config = r.configured(
+            tmp_path, source=source.host, destination=erp.url("/"), recipe=NO_STEPS, erp=FAST
+        )
+        with r.running(config) as process:
+            for number in range(40):
+                r.announce(process, source.url("/f"), file_id=f"F-{number}")
+            r.until(lambda: r.rows(process.base.store, t.controls))
+            r.until(lambda: not r.leases_left(process))
+            (pause,) = r.rows(process.base.store, t.controls)
+            dead = len(r.messages_in(process, "dead"))
+            resumed = Resumed(at_ms=1, what="destination:erp")
+            process.base.ledger.submit(Control(resumed, BOSS)).result()
+            # Fewer than 20 are left: what was refused before is not held against it again.
+            r.until(lambda: len(r.messages_in(process, "dead")) == 40)
+            assert not r.rows(process.base.store, t.controls)
+    assert pause.reason == "20 in a row were refused for good, the last: answered 422"
+    # What was on its way, or had just been taken, when it was paused ends too.
+    assert 20 <= dead <= 20 + 2 * 8

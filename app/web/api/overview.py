@@ -12,7 +12,7 @@ from app.store.reading import files, log, overview, work
 from app.store.reading.log import LogFilter
 from app.store.reading.pages import CursorError, decode_cursor, encode_cursor
 from app.web.api.log import LogEvent, event_out
-from app.web.api.office import Asker, Cursor, Here, Limit, Listing, at, moment
+from app.web.api.office import Asker, Cursor, Here, Limit, Listing, Office, at, moment
 from app.web.api.parts import (
     DestinationOut,
     PauseOut,
@@ -21,7 +21,7 @@ from app.web.api.parts import (
     paused_parts,
     sources_out,
 )
-from app.web.auth import needs
+from app.web.auth import Who, needs
 from app.web.problems import Problem
 from app.web.rest import ProblemError
 from domain.installation import SubscriptionNoticed
@@ -88,6 +88,12 @@ def stats(office: Here, who: Asker) -> Stats:
 )
 def status(office: Here, who: Asker) -> Status:
     """Dead letters by cause, open breakers, silent sources, unclear messages, conflicts."""
+    found = needs_of(office, who)
+    return Status(ok=not found, needs=found, paused=paused_parts(office))
+
+
+def needs_of(office: Office, who: Who) -> list[Need]:
+    """All that waits for a human."""
     with office.store.read() as connection:
         found = [
             Need(f"dead-{cause.kind}", cause.name, cause.count, cause.error, "/dead-letters")
@@ -107,7 +113,7 @@ def status(office: Here, who: Asker) -> Status:
     found += _subscriptions(office, who)
     found += _of_parts(office, who)
     found += _waiting(office, oldest)
-    return Status(ok=not found, needs=found, paused=paused_parts(office))
+    return found + _paused_by_itself(office)
 
 
 @get(
@@ -186,6 +192,15 @@ def _of_parts(office: Here, who: Asker) -> list[Need]:
             why = f"no delivery since {source.last_delivery_at}"
             found.append(Need("silent-source", source.name, 0, why, "/sources"))
     return found
+
+
+def _paused_by_itself(office: Office) -> list[Need]:
+    """What nobody ordered: a receiver that is gone, or that refused everything."""
+    return [
+        Need("paused", what, 0, f"since {pause.since}: {pause.reason}", "/destinations")
+        for what, pause in paused_parts(office).items()
+        if not pause.operator
+    ]
 
 
 def _waiting(office: Here, oldest: dict[str, int]) -> list[Need]:
