@@ -39,7 +39,7 @@ from tests.servers import closed_port
 SETTINGS = """
 [laufzettel]
 database = "{database}"
-broker = "{broker}"
+broker = "env:BROKER"
 artifacts = "{artifacts}"
 listen = "127.0.0.1:{port}"
 base_url = "http://127.0.0.1:{port}"
@@ -115,7 +115,7 @@ class Fleet:
         crew = Crew(self.command(kind, "--processes", str(processes)))
         self.crews.append(crew)
         if processes > 1:
-            until(lambda: len(crew.members) == processes)
+            until(lambda: len(crew.members) == processes, within_s=120)
         return crew
 
     def await_web(self) -> None:
@@ -205,7 +205,6 @@ def fleet(
         port = closed_port()
         text = SETTINGS.format(
             database=database,
-            broker=broker,
             artifacts=bucket.url if bucket else "file:artifacts",
             port=port,
             platform=serves.host,
@@ -214,13 +213,13 @@ def fleet(
         )
         path = folder / "laufzettel.toml"
         path.write_text(text)
-        config = load(path, {"SECRET": SECRET})
+        config = load(path, {"SECRET": SECRET, "BROKER": broker})
         assert isinstance(config, Config), config
         hook = f"http://127.0.0.1:{port}/hooks/contracts"
         made = Fleet(
             folder=folder,
             config=config,
-            environ=_environ(bucket),
+            environ=_environ(bucket) | {"BROKER": broker},
             log=kept.enter_context((folder / "fleet.log").open("wb")),
             blobs=open_blobs(
                 config.installation.artifacts_url, options=bucket.options if bucket else None
