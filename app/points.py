@@ -54,6 +54,9 @@ POINTS = (
     "notify.ask.after",
     "changes.request.before",
     "changes.request.after",
+    "changes.found.before",
+    "changes.found.stored",
+    "changes.cursor.kept",
 )
 
 _DECLARED = frozenset(POINTS)

@@ -16,7 +16,10 @@ from domain.canonical import ABSENT
 from domain.profiles.values import Action, Comparator, SourceEvent
 from domain.strict_json import InvalidJson, JsonValue
 
-FOUND = "feed"  # the type of events that were found by a walk and not told by a delivery
+# The types of events that no delivery told: a walk found them as a notice had asked it to look,
+# or of its own accord, so that without it they would have been missed.
+FOUND = "feed"
+RECONCILED = "reconciliation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +45,23 @@ class Feed:
     """How one provider's feed is asked and read.
 
     ``ask`` is given the cursor, "" to begin, and the folder or drive of the configuration;
-    ``expired`` are the statuses that say that a cursor is known no more.
+    ``content`` gives the path of a found version's bytes, behind ``content_base`` where that is
+    another host than ``base``. ``expired`` are the statuses that say that a cursor is known no
+    more; ``needs_scope`` says what to write as the scope of a feed that cannot do without.
     """
 
+    base: str
     ask: Callable[[str, str], Ask]
     read: Callable[[JsonValue, str], Page | None]
+    content: Callable[[SourceEvent], str]
     expired: frozenset[int] = frozenset({410})
+    content_base: str = ""
+    needs_scope: str = ""
+
+    def url(self, told: SourceEvent, base: str) -> str:
+        """Where the bytes of a found version are, for a feed that is asked at ``base``."""
+        place = self.content_base if self.content_base and base == self.base else base
+        return f"{place}{self.content(told)}"
 
 
 def read(feed: Feed, body: bytes, cursor: str) -> Page | None:
@@ -202,12 +216,44 @@ def _box_event(item: JsonValue) -> SourceEvent | None:
     )
 
 
+def _graph_content(told: SourceEvent) -> str:
+    drive, item = quote(told.project, safe="!"), quote(told.file_id, safe="!")
+    return f"/v1.0/drives/{drive}/items/{item}/content"
+
+
+def _drive_content(told: SourceEvent) -> str:
+    return f"/drive/v3/files/{quote(told.file_id, safe='')}?alt=media"
+
+
+def _dropbox_content(told: SourceEvent) -> str:
+    argument = json.dumps({"path": f"rev:{told.version}"}, separators=(",", ":"))
+    return f"/2/files/download?arg={quote(argument, safe='')}"
+
+
+def _box_content(told: SourceEvent) -> str:
+    version = quote(told.version or "", safe="")
+    return f"/2.0/files/{quote(told.file_id, safe='')}/content?version={version}"
+
+
 FEEDS: Mapping[str, Feed] = {
-    "microsoft-graph": Feed(_graph_ask, _graph_read),
-    "google-drive": Feed(_drive_ask, _drive_read),
-    # 409 with "reset" is Dropbox's way to say so.
-    "dropbox": Feed(_dropbox_ask, _dropbox_read, frozenset({409})),
-    "box": Feed(_box_ask, _box_read),
+    "microsoft-graph": Feed(
+        "https://graph.microsoft.com",
+        _graph_ask,
+        _graph_read,
+        _graph_content,
+        needs_scope='write the id of the drive, such as scope = "b!AbC..."',
+    ),
+    "google-drive": Feed("https://www.googleapis.com", _drive_ask, _drive_read, _drive_content),
+    "dropbox": Feed(
+        "https://api.dropboxapi.com",
+        _dropbox_ask,
+        _dropbox_read,
+        _dropbox_content,
+        # 409 with "reset" is Dropbox's way to say so.
+        expired=frozenset({409}),
+        content_base="https://content.dropboxapi.com",
+    ),
+    "box": Feed("https://api.box.com", _box_ask, _box_read, _box_content),
 }
 
 
@@ -223,7 +269,8 @@ def _event(
     size = told.get("size", "")
     comparator: Comparator = "integer" if told.get("order") else "instant"
     return SourceEvent(
-        event_id=f"{FOUND}:{action}:{found_id}:{version or stamp}",
+        # A rename keeps the version: the place in the order tells it apart.
+        event_id=f"{FOUND}:{action}:{found_id}:{version}:{told.get('order') or stamp}",
         type=FOUND,
         action=action,
         file_id=found_id,

@@ -11,12 +11,12 @@ from app.artifacts import Blobs, Scratch
 from app.clock import Clock
 from app.config import Config
 from app.ledger import Ledger
-from app.store import leases
+from app.store import leases, walks
 from app.store.engine import Store
 from app.store.leases import WorkKind
 from app.telemetry import Metrics, Traces, log
 from domain.signatures import InvalidSecret
-from jobs import actors, courier, download, notify, reaper, relay, sweep
+from jobs import actors, courier, download, notify, reaper, relay, sweep, walker
 from jobs.broker import LocalBroker
 from jobs.courier import Courier
 from jobs.outbound import Outbound
@@ -91,6 +91,7 @@ class Worker:
         self._sweeper = sweep.Sweeper(
             sweep.Parts(parts.config, parts.store, parts.ledger, parts.blobs, parts.clock, digests)
         )
+        self._walker = self._built_walker()
         self._actors = actors.declare(parts.broker, self._runner.run)
         self._threads = dramatiq.Worker(
             parts.broker,
@@ -104,6 +105,7 @@ class Worker:
         """Begin to work; what a former owner of this store left running is ended first."""
         if self._parts.store.backend == "sqlite":
             self._parts.ledger.operate(leases.lapse_all)
+            self._parts.ledger.operate(walks.lapse_all)
         while self._reaper.round():
             pass
         self._holds.start()
@@ -111,6 +113,7 @@ class Worker:
         self._threads.start()
         self._reaper.start()
         self._sweeper.start()
+        self._walker.start()
         self._relay.start()
         if self._courier is not None:
             self._courier.start()
@@ -123,6 +126,7 @@ class Worker:
             self._courier.stop()
         self._reaper.stop()
         self._sweeper.stop()
+        self._walker.stop()
         is_idle = self._await_idle(grace_s)
         if not is_idle:
             left = self._runner.hand_back()
@@ -185,6 +189,20 @@ class Worker:
                 has_room=self._has_room,
                 clock=parts.clock,
                 kinds=parts.kinds,
+            )
+        )
+
+    def _built_walker(self) -> walker.Walker:
+        parts = self._parts
+        return walker.Walker(
+            walker.Parts(
+                sources=parts.config.sources,
+                ledger=parts.ledger,
+                store=parts.store,
+                tools=Tools(self._http, parts.blobs, parts.scratch.path, parts.clock),
+                clock=parts.clock,
+                metrics=parts.metrics,
+                owner=parts.owner,
             )
         )
 

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
+from app.config.feed_tables import read_changes
 from app.config.patience import (
     check_name,
     is_pointer,
@@ -71,6 +72,7 @@ def read_source(name: str, table: Table, *, retention: Retention) -> Source | No
         private_fields=private_fields,
         unsigned=unsigned,
         download=download,
+        changes=read_changes(table, profile, download),
         retention=read_retention(table, retention),
     )
     table.finish()

@@ -11,6 +11,7 @@ from app.config.secret import Secret, SecretUrl
 from app.config.table import Problem
 from domain import profiles
 from domain.breaker import BreakerPolicy
+from domain.feeds import Feed
 from domain.recipes import Recipe
 from domain.schedule import RetryPolicy
 
@@ -123,6 +124,16 @@ class Download:
 
 
 @dataclass(frozen=True, slots=True)
+class Changes:
+    """Where a source's change feed is walked, for which drive or folder, and how often at least."""
+
+    feed: Feed = field(repr=False)
+    base: str
+    scope: str = ""
+    every_s: float = 900.0
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
     """A system that announces files; ``ready`` verifies and reads its deliveries."""
 
@@ -139,6 +150,12 @@ class Source:
     unsigned: bool = False
     download: Download = field(default_factory=Download)
     retention: Retention = field(default_factory=Retention)
+    changes: Changes | None = None
+
+    @property
+    def identity(self) -> str:
+        """Its name in derived ids: the first that it ever had."""
+        return self.was[0] if self.was else self.name
 
 
 @dataclass(frozen=True, slots=True)

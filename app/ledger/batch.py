@@ -30,7 +30,7 @@ from app.ledger.requests import (
 )
 from app.ledger.streams import file_stream
 from app.ledger.writing import write
-from app.store import breakers, deliveries, event_log, leases, projections, receipts
+from app.store import breakers, deliveries, event_log, leases, projections, receipts, walks
 from app.store import tables as t
 from app.store.codec import encode_event
 from app.store.deliveries import Delivery
@@ -85,6 +85,9 @@ class Batch:
         self._load(requests)
         answers = [tuple(self._answers(unit)) for unit in units]
         self._write()
+        # Together with the notice that asked: one that was answered is never forgotten.
+        wakes = {r.wake for r in requests if isinstance(r, Accept) and r.wake is not None}
+        walks.ask(self._connection, wakes, self._now_ms)
         return answers
 
     # -- before the decisions ---------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from app.store.deliveries import Delivery
 from app.store.receipts import Receipt
+from app.store.walks import Wake
 from domain.commands import AnyFileCommand, Cause, FinishJob, FinishMessage, Refusal
 from domain.events import Event
 from domain.installation import CONTROL_STREAM, ControlEvent
@@ -21,6 +22,7 @@ class Accept:
 
     ``compare`` gives the comparison digest of the body under a stored rule. ``command`` is what the
     delivery says about a file, ``None`` where it says nothing about one; ``verdict`` is then its.
+    ``wake`` is the walk that it asks for, once more with each repeat.
     """
 
     source: str
@@ -40,6 +42,7 @@ class Accept:
     cause: Cause = field(default_factory=lambda: Cause("delivery"))
     retries_failed: bool = False
     verdict: str = "accepted"
+    wake: Wake | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ from domain.commands import Cause
 from domain.installation import CONTROL_STREAM, LogRestored
 
 AT_ONCE = 500
-_KEPT = (t.tokens, t.idempotency, t.cursors)
+# A walk goes on from where it was in the backup, and so finds again what was lost since.
+_KEPT = (t.tokens, t.idempotency, t.cursors, t.walks)
 COPIED = (*t.of_class("truth"), *t.of_class("history"), *_KEPT, *t.of_class("projection"))
 BY_NAME: Mapping[str, sa.Table] = {table.name: table for table in COPIED}
 NAMES: Sequence[str] = tuple(BY_NAME)

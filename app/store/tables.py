@@ -238,6 +238,20 @@ cursors = _table(
     "cursors", "operational", _text("name", key=True), _bytes("value"), _number("changed_ms")
 )
 
+# One row for each source whose change feed is walked, by the source's first name: how far it was
+# read, who walks it now, how many notices asked for it and how many of them a walk has answered.
+walks = _table(
+    "walks",
+    "operational",
+    _text("source", key=True),
+    _text("cursor", private=True),
+    _text("owner"),
+    *map(_number, ("epoch", "until_ms", "asked", "answered", "missed_ms", "due_ms")),
+    *map(_number, ("not_before_ms", "walked_ms", "failures")),
+    _text("error"),
+    _number("reconciled"),
+)
+
 # Blobs that nothing refers to any more, since when, and from when on they may be removed.
 condemned = _table(
     "condemned",
@@ -253,8 +267,7 @@ workers = _table(
     "operational",
     _text("owner", key=True),
     _text("kind"),
-    _number("started_ms"),
-    _number("seen_ms"),
+    *map(_number, ("started_ms", "seen_ms")),
 )
 
 # The two tables below are on PostgreSQL only, where many processes append and one gives positions.
@@ -322,13 +335,7 @@ jobs = _table(
     _text("name"),
     _text("recipe"),
     _text("state"),
-    _number("ordered_ms"),
-    _number("due_ms"),
-    _number("ended_ms"),
-    _number("attempts"),
-    _number("losses"),
-    _number("epoch"),
-    _number("run"),
+    *map(_number, ("ordered_ms", "due_ms", "ended_ms", "attempts", "losses", "epoch", "run")),
     _flag("required"),
     _flag("asked"),
     _text("error", private=True),
@@ -349,12 +356,7 @@ messages = _table(
     _text("version"),
     _number("sequence"),
     _text("state"),
-    _number("ordered_ms"),
-    _number("due_ms"),
-    _number("ended_ms"),
-    _number("attempts"),
-    _number("epoch"),
-    _number("run"),
+    *map(_number, ("ordered_ms", "due_ms", "ended_ms", "attempts", "epoch", "run")),
     _text("error", private=True),
     _text("reference", private=True),
     _open("messages_due", OPEN_MESSAGES, "destination", "due_ms"),

@@ -40,6 +40,8 @@ METRICS = (
     Metric("workers", "gauge", "Worker processes that renewed lately."),
     Metric("unsequenced", "gauge", "Events without a position yet."),
     Metric("frontier_age_seconds", "gauge", "Age of the oldest transaction that may write."),
+    Metric("walks", "counter", "Walks along change feeds.", ("source", "outcome")),
+    Metric("found_events", "counter", "New events that walks found.", ("source", "by")),
     Metric("artifact_bytes", "counter", "Bytes of artifacts that were made."),
 )
 

@@ -41,6 +41,12 @@ LOG_NAMES = {
     "sequencer.store.unavailable": "The sequencer could not reach the store and tries again.",
     "sweep.finished": "What was kept for its time is gone, and blobs that nothing refers to.",
     "sweep.interrupted": "A sweep ended early, as a store did not answer; the next goes on.",
+    "walk.broken": "A walk along a change feed failed by a defect; another begins in a minute.",
+    "walk.failed": "A source's change feed could not be read; it is asked again after the wait.",
+    "walk.finished": "A change feed was read: what it told, what was new, what nobody had told.",
+    "walk.not_begun": "The store did not say which change feeds to walk; it is asked again.",
+    "walk.not_stored": "The store did not take what a walk found; it is walked again.",
+    "walk.reset": "The source knew the cursor no more: its feed was read from the beginning.",
     "worker.handed_back": "The grace was over while work ran: it was given back, uncounted.",
 }
 

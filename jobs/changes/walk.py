@@ -24,6 +24,8 @@ from jobs.tools import (
 )
 
 MOST_PAGES = 50
+# Found events are held until all of them are stored.
+MOST_EVENTS = 2000
 _LARGEST_PAGE_BYTES = 16 << 20
 _TIMEOUT_S = 60.0
 _FIRST_ERROR = 300
@@ -98,6 +100,8 @@ class _Walk:
             cursor = found.cursor
             if not found.is_more:
                 return Done(Walked(tuple(events), cursor, was_reset=was_reset))
+            if len(events) >= MOST_EVENTS:
+                break
             if isinstance(self._tools.progress(number + 1, None), Cancelled):
                 return Again("stopped", counted=False)
         return Done(Walked(tuple(events), cursor, is_more=True, was_reset=was_reset))
@@ -121,6 +125,9 @@ class _Walk:
         page = read(self._job.feed, body, cursor)
         return page or Again("the source's feed gave no page", trouble=True)
 
+    def _pulse(self) -> bool:
+        return not isinstance(self._tools.progress(0, None), Cancelled)
+
     def _renew(self) -> bool:
         if self._is_renewed or isinstance(self._headers, SignInFailed):
             return False
@@ -139,7 +146,7 @@ class _Walk:
         limits = Limits(_TIMEOUT_S, _TIMEOUT_S)
         point("changes.request.before")
         with self._tools.http.open(
-            request, target=self._job.target, limits=limits, pulse=lambda: True
+            request, target=self._job.target, limits=limits, pulse=self._pulse
         ) as answer:
             point("changes.request.after")
             return self._answered(answer)

@@ -31,6 +31,9 @@ ELSEWHERE = {
     "notify.ask.after": "only unclear = ask asks: the test below",
     "changes.request.before": "only the walk of a change feed",
     "changes.request.after": "only the walk of a change feed",
+    "changes.found.before": "only the walk of a change feed",
+    "changes.found.stored": "only the walk of a change feed",
+    "changes.cursor.kept": "only the walk of a change feed",
 }
 ON_THE_WAY = tuple(name for name in POINTS if name not in ELSEWHERE)
 SEED = int(os.environ.get("LAUFZETTEL_SEED", "20261130"))

@@ -11,6 +11,8 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from msgspec import Struct
 
 from app.config import Source
+from app.ledger import entries
+from app.ledger.entries import Origin
 from app.ledger.requests import Accept, Control
 from app.store import receipts
 from app.store.reading import arrivals
@@ -31,8 +33,6 @@ from app.web.api.office import (
 from app.web.api.orders import Call, IdempotencyKey, Ordered, control, once, submit
 from app.web.api.shapes import ArtifactOut, artifact_out, artifacts_of
 from app.web.auth import Who, needs
-from app.web.hooks import entries
-from app.web.hooks.entries import Arrival
 from app.web.problems import Problem
 from app.web.rest import ProblemError
 from domain import canonical, masking, profiles, strict_json
@@ -277,16 +277,15 @@ def _as_new(office: Office, found: Arrived, body: bytes) -> Accept:
         detail = "its content cannot be read without the request that carried it"
         raise ProblemError(Problem(409, "conflict", detail))
     now = office.clock.now()
-    arrival = Arrival(
+    origin = Origin(
         source=there(source),
-        request=_request(there(source), found, body),
         key=office.ledger.book.key,
         key_id=found.key_id,
         received_at=now,
-        deadline=0.0,
     )
     # Derived, so that accepting it twice is still one event.
-    return entries.whole(arrival, replace(told, event_id=f"{found.event_id}~{found.digest[:16]}"))
+    told = replace(told, event_id=f"{found.event_id}~{found.digest[:16]}")
+    return entries.whole(origin, told, body)
 
 
 def _told_again(source: Source, found: Arrived, body: bytes) -> SourceEvent | None:

@@ -28,6 +28,7 @@ from domain.installation import SubscriptionNoticed
 
 _TAGS = ["overview"]
 _LATELY_MS = 86_400_000
+_FEED_IS_TROUBLE = 3
 
 
 class Stats(Struct):
@@ -188,6 +189,9 @@ def _of_parts(office: Here, who: Asker) -> list[Need]:
         if source.breaker in {"open", "half-open"}:
             why = f"its downloads failed again and again, {_next(source)}"
             found.append(Need("breaker", source.name, 0, why, "/sources"))
+        if source.changes and source.changes.failures >= _FEED_IS_TROUBLE:
+            why = f"its change feed cannot be read: {source.changes.error}"
+            found.append(Need("change-feed", source.name, 0, why, "/sources"))
         if source.silent and source.last_delivery_at:
             why = f"no delivery since {source.last_delivery_at}"
             found.append(Need("silent-source", source.name, 0, why, "/sources"))

@@ -12,7 +12,7 @@ from litestar.params import FromPath, JSONBody
 from msgspec import Struct
 
 from app.config import Config, Destination, Source
-from app.store import breakers
+from app.store import breakers, walks
 from app.store.reading import overview
 from app.store.reading.overview import Pause
 from app.web.api.office import Asker, Here, Listing, Office, Reasoned, at
@@ -41,6 +41,18 @@ class PauseOut(Struct):
     since: str | None
 
 
+class ChangesOut(Struct):
+    """A source's change feed: its last whole walk, tries that failed since, the last one's reason.
+
+    ``reconciled`` counts events that a walk found and that no notice had asked to look for.
+    """
+
+    walked_at: str | None
+    reconciled: int
+    failures: int
+    error: str
+
+
 class SourceOut(Struct):
     """A source: its deliveries of the last hour by verdict, and which secret proved one when."""
 
@@ -55,6 +67,7 @@ class SourceOut(Struct):
     keys: dict[str, str | None]
     waits_until: str | None
     breaker_until: str | None = None
+    changes: ChangesOut | None = None
 
 
 class TurnOut(Struct):
@@ -284,6 +297,7 @@ class _Standing:
         self._paused = _paused(overview.pauses(connection))
         self._waits = overview.waits(connection, self._now_ms)
         self._breakers = breakers.load_all(connection)
+        self._walks = walks.standing(connection)
 
     def source(self, source: Source) -> SourceOut:
         """How a source stands."""
@@ -304,6 +318,7 @@ class _Standing:
             keys={key.id: at(uses.get(key.id)) for key in source.ready.keys},
             waits_until=self._waits_until(scope),
             breaker_until=_until(self._circuit(scope, source.download.breaker)),
+            changes=self._changes(source),
         )
 
     def destination(self, place: Destination) -> DestinationOut:
@@ -330,6 +345,12 @@ class _Standing:
             breaker_until=_until(circuit),
             breaker_turns=[TurnOut(_moment(turn.at), turn.to) for turn in circuit.turns],
         )
+
+    def _changes(self, source: Source) -> ChangesOut | None:
+        found = self._walks.get(source.identity)
+        if source.changes is None or found is None:
+            return None
+        return ChangesOut(at(found.walked_ms), found.reconciled, found.failures, found.error)
 
     def _breaker(self, scope: str, policy: BreakerPolicy) -> str:
         now = datetime.fromtimestamp(self._now_ms / 1000, UTC)

@@ -16,9 +16,9 @@ from app.points import point
 from app.telemetry import log
 from app.web.hooks import answers
 from app.web.hooks.answers import Answer
+from app.web.hooks.arrival import Arrival, trace_of
 from app.web.hooks.body import Receive, Scope, Send, Unread, declared_bytes, read_body
 from app.web.hooks.desk import Desk, Parts
-from app.web.hooks.entries import Arrival, trace_told
 from app.web.problems import Problem
 from domain import profiles, schemes
 from domain.profiles import Refused
@@ -116,6 +116,7 @@ class Hooks:
             request=request,
             key=parts.ledger.book.key,
             key_id=verdict.key_id,
+            trace=trace_of(request),
             received_at=now,
             deadline=began + source.ready.profile.answer.wait_s,
         )
@@ -124,10 +125,10 @@ class Hooks:
         return await self._traced(arrival)
 
     async def _traced(self, arrival: Arrival) -> Answer:
-        name, parent = arrival.source.name, trace_told(arrival.request)
+        name, parent = arrival.source.name, arrival.trace
         about = self._parts.traces.span("delivery.accept", "server", parent=parent, source=name)
         with about as span:
-            answer = await self.desk.take(replace(arrival, span=span.context))
+            answer = await self.desk.take(replace(arrival, trace=span.context or arrival.trace))
             span.note(status=answer.status, verdict=answer.verdict)
             if answer.status >= 500:
                 span.fail("not stored")

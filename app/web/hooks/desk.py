@@ -9,7 +9,7 @@ from typing import Literal
 
 from app.clock import Clock
 from app.config import Source
-from app.ledger import Ledger, LedgerBusyError
+from app.ledger import Ledger, LedgerBusyError, entries
 from app.ledger.requests import Accept, Accepted, Conflicted, Repeated
 from app.ledger.requests import Answer as LedgerAnswer
 from app.store import receipts
@@ -17,9 +17,9 @@ from app.store.deliveries import Delivery, Verdict
 from app.store.engine import Store
 from app.store.errors import StoreUnavailableError
 from app.telemetry import Metrics, Traces, log
-from app.web.hooks import answers, entries
+from app.web.hooks import answers
 from app.web.hooks.answers import Answer, Told
-from app.web.hooks.entries import Arrival
+from app.web.hooks.arrival import Arrival
 from app.web.hooks.refusals import Refusals
 from app.web.hooks.storing import Bell, settled
 from app.web.problems import Problem
@@ -124,7 +124,7 @@ class Desk:
         wanted = arrival.source.ready.profile.answer
         if isinstance(found, Rejected):
             return await self._breach(arrival, found.breach)
-        (told,) = await self._stored(arrival, [entries.whole(arrival, found)])
+        (told,) = await self._stored(arrival, [entries.whole(arrival, found, arrival.request.body)])
         return answers.single(told, wanted)
 
     async def _breach(self, arrival: Arrival, breach: ContractBreach) -> Answer:

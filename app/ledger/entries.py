@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,80 +11,76 @@ from typing import Any
 from app.config import Source
 from app.ledger.requests import Accept
 from app.store.receipts import receipt_name
+from app.store.walks import Wake
 from domain import canonical, commands, comparison, masking, strict_json
 from domain.commands import AnyFileCommand, Cause
 from domain.ids import derive
 from domain.installation import SubscriptionNoticed
 from domain.order import comparable
 from domain.profiles import SourceEvent
-from domain.schemes import Request
 from domain.strict_json import InvalidJson, JsonValue
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_TRACE = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
+# Notices that say that others were lost: what they told has to be looked for.
+_MISSED = frozenset({"missed"})
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
-    """What all entries of one delivery share: where it came to, when, and who proved it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What all entries that were told together share: who told them, and when we heard it.
 
-    ``deadline`` is when the source stops waiting, on the clock that never runs backwards.
-    ``span`` is the context of our own span around it, where spans are kept.
+    ``key`` is the installation's, ``key_id`` that of the secret that proved them, ``trace`` the
+    W3C trace context that came along.
     """
 
     source: Source
-    request: Request
     key: bytes
-    key_id: str
     received_at: datetime
-    deadline: float
-    span: str = ""
+    key_id: str = ""
+    trace: str = ""
 
     @property
     def received_ms(self) -> int:
         """When it arrived, in milliseconds since 1970."""
         return int(self.received_at.timestamp() * 1000)
 
-    @property
-    def trace(self) -> str:
-        """The W3C trace context that its events belong to: our own, or the one that came along."""
-        return self.span or trace_told(self.request)
-
-    @property
-    def identity(self) -> str:
-        """The source's name in derived ids: the first that it ever had."""
-        return self.source.was[0] if self.source.was else self.source.name
-
     def event(self, event_id: str) -> str:
         """The derived id of a source event."""
-        return derive(self.key, "evt", self.identity, event_id)
+        return derive(self.key, "evt", self.source.identity, event_id)
+
+    def stream(self, file_id: str) -> str:
+        """The derived id of a file; "" for none."""
+        return derive(self.key, "fil", self.source.identity, file_id) if file_id else ""
 
 
-def trace_told(request: Request) -> str:
-    """The W3C trace context that came along; "" for none or a broken one."""
-    told = request.header("traceparent") or ""
-    return told if _TRACE.fullmatch(told) else ""
-
-
-def whole(arrival: Arrival, told: SourceEvent) -> Accept:
+def whole(origin: Origin, told: SourceEvent, body: bytes) -> Accept:
     """The only event of a delivery: its bytes are the delivery's."""
-    body = arrival.request.body
-    return _accept(arrival, told, body, partial(comparison.comparison, body))
+    return _accept(origin, told, body, partial(comparison.comparison, body))
 
 
-def item(arrival: Arrival, told: SourceEvent) -> Accept:
+def item(origin: Origin, told: SourceEvent) -> Accept:
     """One entry of a batch: it has no bytes of its own, so its canonical form counts."""
     body = canonical.encode(told.item)
-    return _accept(arrival, told, body, partial(comparison.comparison_of, told.item))
+    return _accept(origin, told, body, partial(comparison.comparison_of, told.item))
 
 
-def _accept(arrival: Arrival, told: SourceEvent, body: bytes, compare: partial[str]) -> Accept:
-    source = arrival.source
-    event = arrival.event(told.event_id)
-    stream = derive(arrival.key, "fil", arrival.identity, told.file_id) if told.file_id else ""
-    cause = Cause("delivery", receipt_name(event), trace=arrival.trace)
-    command = _command(arrival, told, cause, (event, stream))
+def found(origin: Origin, told: SourceEvent) -> Accept:
+    """What a walk along the source's change feed found: whatever else it tells, the id decides.
+
+    A feed may describe the same change in other words later, so only the id is compared.
+    """
+    body = canonical.encode({"event_id": told.event_id, "type": told.type})
+    compared: JsonValue = {"event_id": told.event_id}
+    return _accept(origin, told, body, partial(comparison.comparison_of, compared))
+
+
+def _accept(origin: Origin, told: SourceEvent, body: bytes, compare: partial[str]) -> Accept:
+    source = origin.source
+    event = origin.event(told.event_id)
+    stream = origin.stream(told.file_id)
+    cause = Cause("delivery", receipt_name(event), trace=origin.trace)
+    command = _command(origin, told, cause, (event, stream))
     return Accept(
         source=source.name,
         event=event,
@@ -96,27 +91,36 @@ def _accept(arrival: Arrival, told: SourceEvent, body: bytes, compare: partial[s
         digest=hashlib.sha256(body).hexdigest(),
         rule=source.ready.rule,
         compare=compare,
-        received_ms=arrival.received_ms,
-        key_id=arrival.key_id,
+        received_ms=origin.received_ms,
+        key_id=origin.key_id,
         body=kept(source, body),
         command=command,
-        control=None if command else _notice(arrival, told, event),
+        control=None if command else _notice(origin, told, event),
         cause=cause,
         retries_failed=source.repeat_of_failed == "retry",
         verdict="ignored" if told.action == "ignore" else "accepted",
+        wake=_wake(source, told),
     )
 
 
-def only_known(arrival: Arrival, event_id: str, body: bytes) -> Accept:
+def _wake(source: Source, told: SourceEvent) -> Wake | None:
+    """The walk that a notice asks for, where the source has a feed to walk."""
+    is_missed = told.action == "lifecycle" and told.type in _MISSED
+    if source.changes is None or not (is_missed or told.action == "changed"):
+        return None
+    return Wake(source.identity, is_missed=is_missed)
+
+
+def only_known(origin: Origin, event_id: str, body: bytes) -> Accept:
     """A delivery that breaks the contract, of an event that is known: for its receipt alone."""
     told = SourceEvent(event_id=event_id, type="", action="ignore")
-    return _accept(arrival, told, body, partial(comparison.comparison, body))
+    return _accept(origin, told, body, partial(comparison.comparison, body))
 
 
-def item_known(arrival: Arrival, event_id: str, value: JsonValue) -> Accept:
+def item_known(origin: Origin, event_id: str, value: JsonValue) -> Accept:
     """The same for an entry of a batch."""
     told = SourceEvent(event_id=event_id, type="", action="ignore", item=value)
-    return item(arrival, told)
+    return item(origin, told)
 
 
 def kept(source: Source, body: bytes) -> bytes | None:
@@ -132,7 +136,7 @@ def kept(source: Source, body: bytes) -> bytes | None:
 
 
 def _command(
-    arrival: Arrival, told: SourceEvent, cause: Cause, ids: tuple[str, str]
+    origin: Origin, told: SourceEvent, cause: Cause, ids: tuple[str, str]
 ) -> AnyFileCommand | None:
     event, stream = ids
     if not told.file_id or told.action in {"lifecycle", "changed"}:
@@ -140,7 +144,7 @@ def _command(
     shared: dict[str, Any] = {
         "stream": stream,
         "cause": cause,
-        "source": arrival.source.name,
+        "source": origin.source.name,
         "event": event,
         "event_id": told.event_id,
         "file_id": told.file_id,
@@ -181,10 +185,10 @@ def _version(told: SourceEvent, event: str, shared: dict[str, Any]) -> commands.
     )
 
 
-def _notice(arrival: Arrival, told: SourceEvent, event: str) -> SubscriptionNoticed:
+def _notice(origin: Origin, told: SourceEvent, event: str) -> SubscriptionNoticed:
     return SubscriptionNoticed(
-        at_ms=arrival.received_ms,
-        source=arrival.source.name,
+        at_ms=origin.received_ms,
+        source=origin.source.name,
         event=event,
         sequence=told.sequence,
         occurred_us=micros(told.occurred_at),
