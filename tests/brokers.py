@@ -88,6 +88,10 @@ class Rabbit:
         if epmd := shutil.which("epmd"):
             subprocess.run([epmd, "-kill"], env=self._environ, check=False, capture_output=True)
 
+    def empty(self) -> None:
+        """Forget everything; the node is stopped."""
+        shutil.rmtree(self._folder / "data")
+
     def _answers(self) -> bool:
         """Whether the protocol is spoken: the port opens before the node is ready."""
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as peer:

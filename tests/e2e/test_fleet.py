@@ -24,11 +24,11 @@ from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.verify import verify_artifacts, verify_chain
 from domain import profiles
-from tests.brokers import Valkey, valkey_server
+from tests.brokers import Rabbit, Valkey, rabbit_server, valkey_server
 from tests.buckets import bucket_or_skip
 from tests.e2e.fleets import Fleet, Killer, fleet
 from tests.runtimes import until
-from tests.stores import Postgres
+from tests.stores import Postgres, missing
 
 OPEN = ("ready", "waiting", "pending", "unclear")
 
@@ -156,6 +156,42 @@ def disturb(made: Fleet, postgres: Postgres, valkey: Valkey, *, times: int) -> N
         valkey.stop()
         valkey.start()
         valkey.empty()
+
+
+@pytest.mark.req("F1", "A13")
+@pytest.mark.timeout(900)
+def test_a_fleet_whose_broker_is_rabbitmq_loses_nothing_when_that_is_restarted_empty(
+    tmp_path: Path, postgres: Postgres, request: pytest.FixtureRequest
+) -> None:
+    if not request.config.getoption("--all-pairs"):
+        pytest.skip("with --all-pairs: a node takes a quarter of a minute to start")
+    if not Rabbit.is_installed():
+        missing("rabbitmq-server is not installed")
+    seed = random.SystemRandom().randrange(10**6)
+    sys.stdout.write(f"seed {seed}\n")
+    url = postgres.fresh()
+    (tmp_path / "rabbit").mkdir()
+    with (
+        rabbit_server(tmp_path / "rabbit") as rabbit,
+        fleet(tmp_path, database=url, broker=rabbit.url) as made,
+    ):
+        crews = [made.start("web", 2), made.start("worker", 2)]
+        made.await_web()
+        with Killer(crews, random.Random(seed), every_s=10.0, most=6) as killer:
+            flow(made, files=150, seed=seed)
+            until(lambda: sum(a.done() for a in made.answers) >= len(made.answers) // 2)
+            rabbit.stop()
+            until(lambda: all(a.done() for a in made.answers), within_s=300)
+            rabbit.empty()
+            rabbit.start()
+            until(made.is_told, within_s=300)
+        store = open_store(url)
+        until(lambda: unfinished(store) == 0, within_s=120)
+        until(lambda: unplaced(store) == 0, within_s=60)
+        assert made.stop() == [0, 0]
+        judge(made, store)
+        sys.stdout.write(f"{killer.killed} killed, {figures(made, store)}\n")
+        store.close()
 
 
 @pytest.mark.req("A10")
