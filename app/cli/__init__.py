@@ -6,6 +6,7 @@ import typer
 
 from app.cli import (
     auditing,
+    completion,
     copies,
     erasing,
     explain,
@@ -80,6 +81,7 @@ app.command()(copies.move)
 app.command()(erasing.erase)
 app.command()(erasing.hold)
 app.command()(erasing.release)
+app.command()(completion.completion)
 app.add_typer(auditing.app, name="slip")
 app.add_typer(tokens.app, name="tokens")
 

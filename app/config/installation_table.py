@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from pathlib import Path
+from typing import get_args
 from urllib.parse import parse_qsl, urlsplit
 
 from app.config.destination_tables import read_path, read_secret_url
-from app.config.patience import read_http_url
+from app.config.patience import is_header_name, read_http_url
 from app.config.secret import SecretUrl
 from app.config.table import Table
-from app.config.values import Installation, Tls
+from app.config.values import ConsoleRole, Installation, ProxySignIn, Tls
 
+CONSOLE_ROLES: tuple[ConsoleRole, ...] = get_args(ConsoleRole)
 _DATABASES = ("sqlite", "postgresql")
 _BROKERS = ("memory", "redis", "rediss", "amqp", "amqps")
 _STORES = ("file", "s3")
@@ -34,6 +36,7 @@ def read_installation(table: Table) -> Installation:
         base_url=base_url,
         public_url=read_http_url(table, "public_url").rstrip("/") or base_url,
         trusted_proxies=_read_proxies(table),
+        sign_in=_read_sign_in(table),
         tls=_read_tls(table),
         database_path=_local_path(table, database, "sqlite"),
         artifacts_path=_local_path(table, artifacts, "file"),
@@ -120,6 +123,33 @@ def _read_proxies(table: Table) -> tuple[str, ...]:
             mend = 'write addresses or networks: ["10.0.0.0/8"]'
             table.complain("trusted_proxies", "holds something that is no network", mend)
     return proxies
+
+
+def _read_sign_in(table: Table) -> ProxySignIn | None:
+    if not table.has("sign_in"):
+        return None
+    inner = table.table("sign_in")
+    header = inner.text("header")
+    role = inner.choice("role", CONSOLE_ROLES, "viewer") if inner.has("role") else ""
+    roles = tuple((name, _role(inner, name, word)) for name, word in inner.text_pairs("roles"))
+    inner.finish()
+    if not header:
+        return None
+    if not is_header_name(header):
+        inner.complain("header", "is no name of a header", 'write it like "X-Forwarded-User"')
+    if not table.has("trusted_proxies"):
+        mend = "name the proxy's addresses there; from others the header is not believed"
+        table.complain("trusted_proxies", "is empty, and sign_in needs it", mend)
+    return ProxySignIn(header, role or "", roles)
+
+
+def _role(table: Table, name: str, word: str) -> ConsoleRole:
+    for role in CONSOLE_ROLES:
+        if role == word:
+            return role
+    mend = f"write one of: {', '.join(CONSOLE_ROLES)}"
+    table.complain(f"roles.{name}", "is no role", mend)
+    return "viewer"
 
 
 def _read_tls(table: Table) -> Tls | None:

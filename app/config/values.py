@@ -15,6 +15,8 @@ from domain.feeds import Feed
 from domain.recipes import Recipe
 from domain.schedule import RetryPolicy
 
+ConsoleRole = Literal["viewer", "operator", "admin"]
+
 
 @dataclass(frozen=True, slots=True)
 class Bearer:
@@ -72,6 +74,22 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class ProxySignIn:
+    """Users that a trusted proxy has signed in: the header that names them, and what they may.
+
+    ``role`` is of those whom ``roles`` does not name; "" lets none of them in.
+    """
+
+    header: str
+    role: ConsoleRole | Literal[""] = ""
+    roles: tuple[tuple[str, ConsoleRole], ...] = ()
+
+    def role_of(self, name: str) -> ConsoleRole | Literal[""]:
+        """What the user of this name may; "" for nothing."""
+        return dict(self.roles).get(name, self.role)
+
+
+@dataclass(frozen=True, slots=True)
 class Installation:
     """The parts that this installation stands on. Relative paths start at the file's folder."""
 
@@ -84,6 +102,7 @@ class Installation:
     base_url: str
     public_url: str
     trusted_proxies: tuple[str, ...] = ()
+    sign_in: ProxySignIn | None = None
     tls: Tls | None = None
     database_path: Path | None = None  # of SQLite
     artifacts_path: Path | None = None  # of a folder

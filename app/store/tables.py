@@ -360,6 +360,7 @@ messages = _table(
     _text("error", private=True),
     _text("reference", private=True),
     _open("messages_due", OPEN_MESSAGES, "destination", "due_ms"),
+    sa.Index("messages_destination", "destination", "state"),
     sa.Index("messages_ordered", "ordered_ms", "id"),
     sa.Index("messages_state", "state", "ended_ms"),
     sa.Index("messages_stream", "stream", "destination", "sequence"),

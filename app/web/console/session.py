@@ -20,6 +20,7 @@ from app.store.reading import log
 from app.web.access import Role
 from app.web.api.office import Office
 from app.web.auth import RANKS, Doorkeeper, Guard, Who
+from app.web.console import proxied
 
 COOKIE = "laufzettel_session"
 PATH = "/console"
@@ -95,6 +96,7 @@ def signed_in(role: Role) -> Guard:
         found = (
             await asyncio.to_thread(read, state.office, state.doorkeeper, value) if value else None
         )
+        found = found or await asyncio.to_thread(_proxied, connection)
         if found is None:
             raise NotAuthorizedException
         connection.scope[_SCOPE_KEY] = found  # type: ignore[literal-required]
@@ -102,6 +104,17 @@ def signed_in(role: Role) -> Guard:
             raise PermissionDeniedException(f"this needs the role {role}")
 
     return guard
+
+
+def _proxied(connection: ASGIConnection[Any, Any, Any, Any]) -> Session | None:
+    """Whoever a trusted proxy has signed in; there is no cookie of theirs."""
+    office: Office = connection.app.state.office
+    who = proxied.told(connection, office.config)
+    if who is None:
+        return None
+    with office.store.read() as reading:
+        position = log.last_position(reading)
+    return Session(who, proxied.proof_of(office.ledger, who), position)
 
 
 def session_of(scope: Any) -> Session | None:
