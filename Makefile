@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format dev lock docs bench crash e2e browser clean
+.PHONY: help demo test check format dev lock docs bench crash chaos e2e browser clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z.]+:.*## /{printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,6 +33,7 @@ check: .venv/locked ## lint, format, types, import layers, tidiness: before ever
 	$(BIN)/mypy .
 	$(BIN)/lint-imports
 	$(PYTEST) -q tests/tidy
+	.ci/audit
 
 format: .venv/locked ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
@@ -44,6 +45,9 @@ dev: .venv/locked ## only build .venv
 crash: .venv/locked ## hours: every point, pair of points and fault, a whole fleet, a million events
 	$(PYTEST) -n $(WORKERS) tests/crash tests/e2e/test_fleet.py tests/e2e/test_fault_table.py \
 	  tests/contract/test_interleavings.py tests/contract/test_sequencer_storm.py --all-pairs
+
+chaos: .venv/locked ## the core in a million steps of trouble on a virtual clock, each seed repeatable
+	$(BIN)/python -m tests.simulation --steps $(or $(STEPS),1000000) --first $(or $(SEED),0)
 
 e2e browser: .venv/locked ## real processes; the console in Chromium
 	$(PYTEST) tests/$@
