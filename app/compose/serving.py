@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from app.artifacts import Blobs
-from app.clock import Clock
+from app.clock import Clock, SystemDice
+from app.compose import alerting
 from app.compose.pinging import pinger
 from app.config import Config
 from app.ledger import Ledger
 from app.store.engine import Store
 from app.telemetry import Metrics, Traces
 from app.web import Outside, create_server, create_web
+from app.web.access import Access
+from app.web.api.office import Office
 from jobs.outbound import Outbound
 from jobs.tools import Limits, Request, Target, Trouble, Whole
 
@@ -61,6 +65,7 @@ class Serving:
                 traces=parts.traces,
             ),
         )
+        self._alerting = _alerting(parts, self._http) if parts.config.alerts.notify else None
         self._server = create_server(self._web, parts.config, shared_port=parts.port)
 
     @property
@@ -76,12 +81,33 @@ class Serving:
     def start(self) -> None:
         """Begin to take connections; raises ``ServerError``."""
         self._server.start()
+        if self._alerting is not None:
+            self._alerting.start()
 
     def stop(self, *, grace_s: float) -> None:
         """Be not ready, take no more, and let running requests end."""
         self._server.stop(grace_s=grace_s)
+        if self._alerting is not None:
+            self._alerting.stop()
         self._web.flush()
         self._http.close()
+
+
+def _alerting(parts: Parts, http: Outbound) -> alerting.Alerting:
+    access = Access(parts.ledger, parts.clock, SystemDice())
+    office = Office(
+        parts.config,
+        parts.store,
+        parts.ledger,
+        parts.blobs,
+        parts.clock,
+        access,
+        sign_in=None,
+        stopping=threading.Event(),
+    )
+    return alerting.Alerting(
+        alerting.Parts(parts.config, parts.ledger, office, http, parts.blobs, parts.clock)
+    )
 
 
 def _fetcher(http: Outbound) -> Callable[[str], bytes | None]:

@@ -111,6 +111,10 @@ def _read_alerts(table: Table) -> Alerts:
         oldest_waiting_s=table.seconds("oldest_waiting", default.oldest_waiting_s),
     )
     table.finish()
+    if any(place.startswith("mailto:") for place in alerts.notify):
+        what = "nothing is sent by mail yet"
+        mend = "name a destination, which may pass it on"
+        table.reading.notes.append(Problem(table.reading.file, "alerts.notify", what, mend))
     return alerts
 
 

@@ -201,6 +201,10 @@ not_before = _table(
     "not_before", "operational", _text("scope", key=True), _number("until_ms"), _text("reason")
 )
 
+_ALERT_TEXTS = (_text("what"), _text("name"), _text("reason", private=True), _text("told"))
+_ALERT_NUMBERS = map(_number, ("count", "opened_ms", "seen_ms", "closed_ms", "due_ms"))
+alerts = _table("alerts", "operational", _text("key", key=True), *_ALERT_TEXTS, *_ALERT_NUMBERS)
+
 batches = _table(
     "batches",
     "operational",
@@ -262,13 +266,8 @@ condemned = _table(
     sa.Index("condemned_due", "due_ms"),
 )
 
-workers = _table(
-    "workers",
-    "operational",
-    _text("owner", key=True),
-    _text("kind"),
-    *map(_number, ("started_ms", "seen_ms")),
-)
+_LIVED = map(_number, ("started_ms", "seen_ms"))
+workers = _table("workers", "operational", _text("owner", key=True), _text("kind"), *_LIVED)
 
 # The two tables below are on PostgreSQL only, where many processes append and one gives positions.
 only_postgresql = sa.MetaData()

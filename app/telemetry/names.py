@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 LOG_NAMES = {
+    "alert.not_told": "A destination did not take an alert; it is tried again in a minute.",
+    "alert.told": "A destination took an alert: that something needs a human, or is over.",
+    "alerts.store.unavailable": "What needs a human could not be read; it is tried again.",
     "api.request.broken": "A request failed by a defect and was answered with 500.",
     "broker.unavailable": "The broker did not take a wake-up; the poll stands behind it.",
     "console.comparison.broken": "Comparing the rows with the log failed by a defect.",

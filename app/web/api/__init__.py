@@ -5,6 +5,7 @@ from __future__ import annotations
 from litestar import Router
 
 from app.web.api import (
+    alerts,
     arrivals,
     artifacts,
     dead,
@@ -24,6 +25,7 @@ from app.web.api.office import DEPENDENCIES
 
 PATH = "/api/v1"
 _MODULES = (
+    alerts,
     arrivals,
     artifacts,
     dead,
