@@ -29,6 +29,7 @@ from app.cli import (
 )
 from app.cli.demo.command import demo
 from app.cli.four import FOUR
+from app.cli.outputs import guarded
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption, refuse
 
 app = typer.Typer(
@@ -109,4 +110,4 @@ def _takes_url(context: typer.Context, told: str) -> bool:
 
 def main() -> None:
     """Run the command that the arguments name."""
-    app()
+    guarded(app)

@@ -65,7 +65,7 @@ def _read(path: Path) -> dict[str, Any]:
         if _BEGIN in text:
             text = text.split(_BEGIN, 1)[1].split(_END, 1)[0].replace("<\\/", "</")
         document = json.loads(text)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         refuse(f"{path} cannot be read ({type(error).__name__})", "name a slip", status=WRONG)
     if not isinstance(document, dict):
         refuse(f"{path} is no slip", "name a slip", status=WRONG)

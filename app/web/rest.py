@@ -67,6 +67,7 @@ def create_rest(handlers: Sequence[Any], state: State, *, version: str) -> Lites
             ProblemError: _problem,
             HTTPException: _refused,
             StoreUnavailableError: _unavailable,
+            RecursionError: _too_deep,
             Exception: _broken,
         },
         request_max_body_size=_LARGEST_BODY_BYTES,
@@ -112,6 +113,12 @@ def _words(error: HTTPException) -> str:
 def _unavailable(_: Request[Any, Any, Any], error: StoreUnavailableError) -> Response[bytes]:
     kind = "busy" if isinstance(error, LedgerBusyError) else "unavailable"
     return answer(Problem(503, kind), {"retry-after": "5"})
+
+
+def _too_deep(_: Request[Any, Any, Any], error: RecursionError) -> Response[bytes]:
+    """Only a reader of JSON goes as deep as a request says."""
+    del error
+    return answer(Problem(400, "invalid-request", "the body is nested too deeply"))
 
 
 def _broken(_: Request[Any, Any, Any], error: Exception) -> Response[bytes]:

@@ -63,6 +63,27 @@ def test_a_token_is_shown_once_and_kept_as_a_hash(running: Installation, tmp_pat
     assert [row.type for row in found(running, t.events)].count("TokenCreated") == 2
 
 
+@pytest.mark.req("F6", "F7")
+def test_a_token_is_made_once_under_a_key_and_its_value_is_not_kept(
+    running: Installation, tmp_path: Path
+) -> None:
+    token, key = running.token(), {"Idempotency-Key": "k-1"}
+    first, again = (running.api("POST", "/tokens", token, json=WISH, headers=key) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 409)
+    assert first.json()["id"] in again.json()["detail"]
+    assert len(running.api("GET", "/tokens", token).json()) == 2
+    held = b"".join(path.read_bytes() for path in tmp_path.glob("laufzettel.db*"))
+    assert first.json()["token"].encode() not in held
+
+
+@pytest.mark.req("A5", "F6")
+def test_a_body_nested_without_end_is_refused_before_anyone_signs_in(
+    running: Installation,
+) -> None:
+    answer = running.http.post("/api/v1/sign-in", content=b"[" * 50_000)
+    assert (answer.status_code, answer.json()["type"]) == (400, "invalid-request")
+
+
 @pytest.mark.req("F7")
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer lzt_wrong", "Basic abc", "Bearer " + "x" * 5000]

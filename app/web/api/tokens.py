@@ -8,11 +8,13 @@ from litestar import delete, get, post
 from litestar.exceptions import NotAuthorizedException
 from litestar.params import FromPath, JSONBody, QueryParameter
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from app.store import tokens
 from app.store.tokens import TokenRow
 from app.web.access import NewToken, Role, TokenWish
 from app.web.api.office import Asker, Here, Reasoned, at, there
+from app.web.api.orders import Call, IdempotencyKey, once
 from app.web.auth import needs
 from app.web.problems import Problem
 from app.web.rest import ProblemError
@@ -69,12 +71,27 @@ def token_list(office: Here) -> list[TokenOut]:
 @post(
     "/tokens", guards=[needs("admin")], sync_to_thread=True, summary="Give access", tags=["access"]
 )
-def token_create(office: Here, who: Asker, data: JSONBody[TokenIn]) -> TokenMade:
-    """Make a token. The answer holds it; it is shown once and kept nowhere."""
+def token_create(
+    office: Here, who: Asker, data: JSONBody[TokenIn], key: IdempotencyKey = ""
+) -> TokenMade:
+    """Make a token. The answer holds it; it is shown once and kept nowhere.
+
+    So a repeat under the same key is told the token's id, and not the token.
+    """
     wish = TokenWish(data.name, data.role, data.scope, data.days * _DAY_MS)
     if wish.flaw:
         raise ProblemError(Problem(422, "invalid-request", wish.flaw))
-    return _made(office.access.create(wish, who.cause(data.reason)))
+    fresh: list[TokenMade] = []
+
+    def make() -> TokenMade:
+        fresh.append(_made(office.access.create(wish, who.cause(data.reason))))
+        return replace(fresh[0], token="")
+
+    kept = once(office, who, Call("create token", data, key), make, TokenMade)
+    if not fresh:
+        why = f"{kept.id} was made under this key and shown then: revoke it, and use a new key"
+        raise ProblemError(Problem(409, "idempotency-conflict", why))
+    return fresh[0]
 
 
 @delete(
