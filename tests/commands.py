@@ -7,11 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from tests.crash.zygotes import shared_zygote
 
 ROOT = Path(__file__).parents[1]
 START = "from app.cli import main; main()"
@@ -19,17 +22,14 @@ Ended = subprocess.CompletedProcess[str]
 
 
 def laufzettel(*arguments: str, folder: Path, stdin: str = "", **environ: str) -> Ended:
-    """Run a command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-c", START, *arguments],
-        cwd=folder,
-        env=environment(**environ),
-        capture_output=True,
-        input=stdin,
-        text=True,
-        timeout=90,
-        check=False,
-    )
+    """Run a command in a process of its own, forked from one that has imported all of it."""
+    with tempfile.TemporaryDirectory(prefix="laufzettel-command-") as made:
+        said, complained, told = (Path(made, name) for name in ("out", "err", "in"))
+        told.write_text(stdin)
+        order = {"argv": arguments, "environ": environment(**environ), "folder": str(folder)}
+        files = {"stdin": str(told), "log": str(said), "errors": str(complained)}
+        code = shared_zygote().order({**order, **files}).wait()
+        return Ended(arguments, code, said.read_text(), complained.read_text())
 
 
 def document(*arguments: str, folder: Path, **environ: str) -> Any:

@@ -20,7 +20,7 @@ from tests import installations, runtimes
 from tests.brokers import valkey_server
 from tests.buckets import bucket_or_skip
 from tests.crash.places import Embedded, Place, Services, shared
-from tests.crash.zygotes import Zygote
+from tests.crash.zygotes import Zygote, shared_zygote
 from tests.stores import SIDES, Postgres
 
 # The laws run the same examples every time; `--hypothesis-profile=long` looks for new ones, longer,
@@ -39,11 +39,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 @pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
+def zygote() -> Zygote:
     """Starts processes of the program within a moment."""
-    started = Zygote()
-    yield started
-    started.close()
+    return shared_zygote()
 
 
 @pytest.fixture(scope="session")

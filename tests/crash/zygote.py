@@ -11,6 +11,7 @@ import json
 import os
 import signal
 import sys
+import time
 import traceback
 from typing import Any, NoReturn
 
@@ -45,6 +46,7 @@ def main() -> None:
         say(json.dumps(answer))
     for pid in RUNNING:  # who gave the orders is gone: nothing of its test may stay behind
         os.kill(pid, signal.SIGKILL)
+    os._exit(0)  # tearing down all that was imported takes seconds, and serves nobody
 
 
 def say(line: str) -> None:
@@ -76,13 +78,11 @@ def become(order: dict[str, Any]) -> NoReturn:
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        null = os.open(os.devnull, os.O_RDONLY)
-        os.dup2(null, 0)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
+        _redirect(order)
         os.environ.clear()
         os.environ.update(order["environ"])
+        time.tzset()
+        os.chdir(order.get("folder", "."))
         sys.argv = ["laufzettel", *order["argv"]]
         importlib.import_module("app.cli").main()
         code = 0
@@ -94,6 +94,13 @@ def become(order: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _redirect(order: dict[str, Any]) -> None:
+    writing = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    os.dup2(os.open(order.get("stdin", os.devnull), os.O_RDONLY), 0)
+    os.dup2(os.open(order["log"], writing, 0o600), 1)
+    os.dup2(os.open(order.get("errors", order["log"]), writing, 0o600), 2)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
+import functools
 import json
 import os
 import signal
@@ -23,6 +25,14 @@ LOOK_S = 0.01
 PATIENCE_S = 60.0
 
 
+@functools.cache
+def shared_zygote() -> Zygote:
+    """The one of this test process, started when it is first wanted."""
+    zygote = Zygote()
+    atexit.register(zygote.close)
+    return zygote
+
+
 class Zygote:
     """Starts processes of the program within a moment; see ``tests.crash.zygote``."""
 
@@ -41,13 +51,12 @@ class Zygote:
         """Start a command in this folder."""
         argv = [command, "-c", str(folder / "laufzettel.toml")]
         inherited = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
-        pid = self._ask(
-            {
-                "argv": argv,
-                "environ": {**inherited, "SECRET": SECRET, **environ},
-                "log": str(folder / "run.log"),
-            }
-        )
+        environ = {**inherited, "SECRET": SECRET, **environ}
+        return self.order({"argv": argv, "environ": environ, "log": str(folder / "run.log")})
+
+    def order(self, order: dict[str, Any]) -> Started:
+        """Start what the order says; see ``tests.crash.zygote.become``."""
+        pid = self._ask(order)
         assert isinstance(pid, int)
         return Started(pid, self)
 
@@ -60,7 +69,7 @@ class Zygote:
         """End the zygote."""
         assert self._process.stdin
         self._process.stdin.close()
-        self._process.wait(10)
+        self._process.wait(60)
         assert self._process.stdout
         self._process.stdout.close()
 

@@ -11,8 +11,8 @@ from app.cli.first_files import write_first_files
 from app.store import installation, migrate
 from app.store.engine import open_store
 from app.store.installation import Identity
+from tests.commands import laufzettel
 from tests.histories import KEY, History
-from tests.integration.test_cli_upkeep import laufzettel
 
 
 @pytest.mark.req("F5", "F9")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
 import subprocess
 import sys
@@ -12,23 +11,7 @@ import pytest
 from app.cli.first_files import write_first_files
 from app.config import Config, load
 from domain import profiles
-
-ROOT = Path(__file__).parents[2]
-START = "from app.cli import main; main()"
-
-
-def laufzettel(*arguments: str, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
-    """Run a command as a person would, in a process of its own."""
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LAUFZETTEL_")}
-    return subprocess.run(
-        [sys.executable, "-c", START, *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": str(ROOT), **environ},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+from tests.commands import ROOT, START, laufzettel
 
 
 @pytest.mark.parametrize("profile", ["standard-webhooks", "hmac"])

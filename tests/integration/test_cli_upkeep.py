@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,23 +13,8 @@ from app.cli.first_files import write_first_files
 from app.config import Config, load
 from app.store import migrate
 from app.store.engine import open_store
+from tests.commands import laufzettel
 from tests.histories import History
-
-ROOT = Path(__file__).parents[2]
-START = "from app.cli import main; main()"
-
-
-def laufzettel(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    clean = {key: value for key, value in os.environ.items() if not key.startswith("LAUFZETTEL_")}
-    return subprocess.run(
-        [sys.executable, "-c", START, *arguments],
-        cwd=folder,
-        env={**clean, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 @pytest.fixture
