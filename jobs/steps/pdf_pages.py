@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 _PASSWORD_ERROR = 4
+# Readers look for header and end within so much.
+_FRAME_BYTES = 1024
 
 
 class UnreadableError(ValueError):
@@ -16,22 +18,35 @@ class UnreadableError(ValueError):
 
 @contextmanager
 def opened(path: Path) -> Iterator[Any]:
-    """The open document; raises ``UnreadableError`` with "encrypted" or "damaged"."""
+    """The open document; raises ``UnreadableError`` with "encrypted" or what is damaged."""
     from pypdfium2 import PdfDocument, PdfiumError
 
     try:
         document = PdfDocument(path)
     except PdfiumError as error:
         code = getattr(error, "err_code", None)
-        raise UnreadableError("encrypted" if code == _PASSWORD_ERROR else "damaged") from error
+        raise UnreadableError("encrypted" if code == _PASSWORD_ERROR else _damage(path)) from error
     try:
         if len(document) == 0:
-            raise UnreadableError("damaged")
+            raise UnreadableError("damaged: none of its pages can be found")
         yield document
     except PdfiumError as error:
         raise UnreadableError("damaged") from error
     finally:
         document.close()
+
+
+def _damage(path: Path) -> str:
+    """What of the frame of a document is missing, in words."""
+    with path.open("rb") as file:
+        head = file.read(_FRAME_BYTES)
+        file.seek(max(0, path.stat().st_size - _FRAME_BYTES))
+        tail = file.read(_FRAME_BYTES)
+    if b"%PDF-" not in head:
+        return "damaged: it has no PDF header"
+    if b"%%EOF" not in tail:
+        return "damaged: it is truncated, its end is missing"
+    return "damaged: its cross-reference table or its pages are broken"
 
 
 def page_texts(document: Any, *, limit: int) -> Iterator[str]:

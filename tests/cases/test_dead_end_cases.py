@@ -18,6 +18,7 @@ TWO_STEPS = """transforms = [
 ]"""
 
 pytestmark = pytest.mark.usefixtures("either_database")
+TRUNCATED = "damaged: it is truncated, its end is missing"
 
 
 @pytest.mark.req("D6")
@@ -34,11 +35,11 @@ def test_d_02_a_cut_pdf_is_dead_at_once_and_leaves_no_partial_text(tmp_path: Pat
             artifacts = r.rows(process.base.store, t.artifacts)
     ended = {job.name: (job.phase, job.error, job.attempts) for job in file.jobs.values()}
     assert ended.pop("download") == ("done", "", 1)
-    assert ended == dict.fromkeys(("text", "preview"), ("dead", "damaged", 1))
+    assert ended == dict.fromkeys(("text", "preview"), ("dead", TRUNCATED, 1))
     assert [artifact.name for artifact in artifacts] == ["original"]
     (message,) = r.told(erp)
     assert message["type"] == "file.version.failed"
-    assert message["data"]["error"]["reason"] == "damaged"
+    assert message["data"]["error"]["reason"] == TRUNCATED
     assert file.versions["1"].phase == "failed"
 
 

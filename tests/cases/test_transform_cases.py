@@ -109,7 +109,7 @@ def test_the_plain_good_case_gives_text_and_picture(step: Perform) -> None:
     "file,reason",
     [
         ("pdf-encrypted-user-password.pdf", "encrypted"),
-        ("pdf-truncated.pdf", "damaged"),
+        ("pdf-truncated.pdf", "damaged: it is truncated, its end is missing"),
         ("html-login-page-named.pdf", "is text/html"),
         ("pdf-page-tree-loop.pdf", "damaged"),
         ("zero-byte.pdf", "empty file"),

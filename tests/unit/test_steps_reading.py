@@ -158,6 +158,18 @@ def test_what_is_no_package_is_damaged(read: Read, body: bytes) -> None:
     assert read(media.DOCX, body) == Hopeless(reason="damaged")
 
 
+@pytest.mark.parametrize(
+    "body,what",
+    [
+        (b"just words %%EOF", "it has no PDF header"),
+        (b"%PDF-1.7\n1 0 obj", "it is truncated, its end is missing"),
+        (b"%PDF-1.7\nxref\n%%EOF", "its cross-reference table or its pages are broken"),
+    ],
+)
+def test_of_a_damaged_pdf_is_said_what_is_missing(read: Read, body: bytes, what: str) -> None:
+    assert read(media.PDF, body) == Hopeless(reason=f"damaged: {what}")
+
+
 def test_an_office_document_with_a_password_is_encrypted(read: Read) -> None:
     assert read(media.DOCX, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1") == Hopeless(reason="encrypted")
 
