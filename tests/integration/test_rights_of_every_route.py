@@ -21,6 +21,7 @@ SCOPES: dict[Role, tuple[str, ...]] = {"receiver": ("destination:erp",)}
 # The lowest role that a route of the API is open to; "" is open to anybody.
 API: dict[str, Role | str] = {
     "GET /artifacts/{artifact}": "receiver",
+    "GET /alerts": "viewer",
     "GET /audit": "viewer",
     "GET /dead-letters": "viewer",
     "POST /dead-letters/discard": "operator",
