@@ -88,7 +88,13 @@ class Batch:
         # Together with the notice that asked: one that was answered is never forgotten.
         wakes = {r.wake for r in requests if isinstance(r, Accept) and r.wake is not None}
         walks.ask(self._connection, wakes, self._now_ms)
-        return answers
+        return [tuple(map(self._as_left, answered)) for answered in answers]
+
+    def _as_left(self, answer: Answer) -> Answer:
+        """The answer with the file as the batch leaves it: a later unit may have moved it on."""
+        if isinstance(answer, Recorded) and answer.stream:
+            return replace(answer, file=self._files[answer.stream])
+        return answer
 
     # -- before the decisions ---------------------------------------------------------------------
 
@@ -262,7 +268,7 @@ class Batch:
                 self._gathered.forget(event, revision, command.stream, (file, decision.after))
         self._gathered.bodies.extend((body, self._now_ms) for body in decision.bodies)
         self._files[command.stream] = decision.after
-        return Recorded(decision.events, decision.after)
+        return Recorded(decision.events, command.stream)
 
     def _control(self, control: Control) -> Answer:
         event = control.event

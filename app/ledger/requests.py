@@ -107,9 +107,13 @@ class Conflicted:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """These events were recorded, none if there was nothing to do; and the file that they made."""
+    """These events were recorded, none if there was nothing to do.
+
+    ``file`` is the file of this stream as the transaction leaves it.
+    """
 
     events: tuple[Event, ...] = ()
+    stream: str = ""
     file: File | None = field(default=None, repr=False)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store import tables as t
 from app.store.leases import Lease
 
@@ -24,4 +25,4 @@ def begin(connection: sa.Connection, number: int, lease: Lease) -> None:
         "error": "",
         "scope": lease.scope,
     }
-    connection.execute(_BEGIN, row)
+    rows.write(connection, _BEGIN, [row])

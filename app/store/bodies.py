@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store import tables as t
 
 _LOAD = sa.select(t.bodies.c.data).where(t.bodies.c.message == sa.bindparam("wanted"))
@@ -11,4 +12,4 @@ _LOAD = sa.select(t.bodies.c.data).where(t.bodies.c.message == sa.bindparam("wan
 
 def load(connection: sa.Connection, message: str) -> bytes | None:
     """The message's bytes; ``None`` once they were erased."""
-    return connection.execute(_LOAD, {"wanted": message}).scalar()
+    return next((data for (data,) in rows.fetch(connection, _LOAD, {"wanted": message})), None)

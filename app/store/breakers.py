@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import sqlalchemy as sa
 
-from app.store import projections
+from app.store import projections, rows
 from app.store import tables as t
 from domain import breaker
 
@@ -21,13 +21,13 @@ def load(connection: sa.Connection, scope: str, *, locked: bool = False) -> str:
 
     ``locked``: no other worker changes it before the transaction ends.
     """
-    state: bytes | None = connection.execute(_LOCK if locked else _LOAD, {"wanted": scope}).scalar()
-    return state.decode() if state else ""
+    found = rows.fetch(connection, _LOCK if locked else _LOAD, {"wanted": scope})
+    return str(found[0][0], "utf-8") if found else ""
 
 
 def load_all(connection: sa.Connection) -> Mapping[str, str]:
     """The state of every circuit, by scope."""
-    return {row.scope: row.state.decode() for row in connection.execute(_LOAD_ALL)}
+    return {scope: state.decode() for scope, state in rows.fetch(connection, _LOAD_ALL)}
 
 
 def save(connection: sa.Connection, scope: str, state: str, now_ms: int) -> None:

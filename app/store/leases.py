@@ -41,6 +41,18 @@ _COLUMNS = [t.leases.c[name] for name in Lease.__dataclass_fields__]
 
 
 @dataclass(frozen=True, slots=True)
+class Open:
+    """A piece of work that is open and due, as its row has it."""
+
+    id: str
+    kind: WorkKind
+    stream: str
+    scope: str
+    epoch: int
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Who claims, and for how long."""
 
@@ -52,13 +64,15 @@ class Hold:
 
 # Built once: a claim is made for each piece of work, and building a statement costs more than it.
 _JOB = (
-    sa.select(t.jobs)
+    sa.select(
+        *(t.jobs.c[name] for name in ("stream", "epoch", "attempts", "source", "kind", "name"))
+    )
     .where(t.jobs.c.id == sa.bindparam("work"), t.OPEN_JOBS, ~t.jobs.c.asked)
     .where(t.jobs.c.due_ms <= sa.bindparam("now_ms"))
     .with_for_update(skip_locked=True)
 )
 _MESSAGE = (
-    sa.select(t.messages)
+    sa.select(*(t.messages.c[name] for name in ("stream", "epoch", "attempts", "destination")))
     .where(t.messages.c.id == sa.bindparam("work"), t.OPEN_MESSAGES)
     .where(t.messages.c.due_ms <= sa.bindparam("now_ms"))
     .with_for_update(skip_locked=True)
@@ -83,42 +97,48 @@ _END = t.leases.delete().where(t.leases.c.id == sa.bindparam("work"))
 
 def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
     """Take an open, due job that nobody has; ``None`` if there is no such job now."""
-    row = connection.execute(_JOB, {"work": job, "now_ms": hold.now_ms}).first()
-    if row is None:
+    found = rows.fetch(connection, _JOB, {"work": job, "now_ms": hold.now_ms})
+    if not found:
         return None
-    scope = f"source:{row.source}" if row.kind == "download" else f"step:{row.name}"
-    return _take(connection, hold, row, (row.kind, scope))
+    stream, epoch, attempts, source, kind, name = found[0]
+    open_job = Open(job, kind, stream, scope_of(kind, source, name), epoch, attempts)
+    return claim_open(connection, open_job, hold)
 
 
 def claim_message(connection: sa.Connection, message: str, hold: Hold) -> Lease | None:
     """Take an open, due message that nobody has; ``None`` if there is no such message now."""
-    row = connection.execute(_MESSAGE, {"work": message, "now_ms": hold.now_ms}).first()
-    if row is None:
+    found = rows.fetch(connection, _MESSAGE, {"work": message, "now_ms": hold.now_ms})
+    if not found:
         return None
-    return _take(connection, hold, row, ("message", f"destination:{row.destination}"))
+    stream, epoch, attempts, destination = found[0]
+    scope = f"destination:{destination}"
+    return claim_open(connection, Open(message, "message", stream, scope, epoch, attempts), hold)
 
 
-def _take(
-    connection: sa.Connection, hold: Hold, row: sa.Row[tuple[object, ...]], what: tuple[str, str]
-) -> Lease | None:
-    kind, scope = what
+def claim_open(connection: sa.Connection, work: Open, hold: Hold) -> Lease | None:
+    """Take work whose row this transaction has locked, if nobody has a lease on it."""
     lease = Lease(
-        id=row.id,
-        kind=kind,  # type: ignore[arg-type]
-        stream=row.stream,
-        scope=scope,
+        id=work.id,
+        kind=work.kind,
+        stream=work.stream,
+        scope=work.scope,
         incarnation=hold.incarnation,
-        epoch=row.epoch + 1,
+        epoch=work.epoch + 1,
         owner=hold.owner,
         started_ms=hold.now_ms,
         until_ms=hold.now_ms + hold.lease_ms,
-        attempt=row.attempts + 1,
+        attempt=work.attempts + 1,
     )
     values = {name: getattr(lease, name) for name in Lease.__dataclass_fields__}
     # The lease of another stands in the way of ours: there is one for a piece of work, or none.
     row_of_ours = {"done": 0, "total": None, **values}
-    taken = connection.execute(_insert(connection.dialect.name), row_of_ours).first()
+    taken = rows.fetch(connection, _insert(connection.dialect.name), row_of_ours)
     return lease if taken else None
+
+
+def scope_of(kind: WorkKind, source: str, name: str) -> str:
+    """What limits a job: its source while it downloads, else its step."""
+    return f"source:{source}" if kind == "download" else f"step:{name}"
 
 
 @cache
@@ -148,7 +168,8 @@ def recalled(connection: sa.Connection, jobs: Iterable[str]) -> frozenset[str]:
 
 def of(connection: sa.Connection, works: Iterable[str]) -> dict[str, Lease]:
     """The leases on these pieces of work, locked until the transaction ends."""
-    return {row.id: Lease(*row) for row in connection.execute(_OF, {"works": list(works)})}
+    found = rows.fetch(connection, _OF, {"works": list(works)})
+    return {row[0]: Lease(*row) for row in found}
 
 
 def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, frozenset[str]]:
@@ -162,7 +183,7 @@ def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, fr
         for lock in _LOCK_OPEN:
             connection.execute(lock, {"streams": wanted})
     found: dict[str, set[str]] = {}
-    for stream, work in connection.execute(_IN_FLIGHT, {"streams": wanted}):
+    for stream, work in rows.fetch(connection, _IN_FLIGHT, {"streams": wanted}):
         found.setdefault(stream, set()).add(work)
     return {stream: frozenset(works) for stream, works in found.items()}
 

@@ -159,7 +159,7 @@ _LOAD = sa.select(t.files.c.stream, t.files.c.body).where(
 def load(connection: sa.Connection, streams: Iterable[str]) -> dict[str, File]:
     """The states of these files; a stream without events is a file of revision 0."""
     wanted = list(streams)
-    rows_found = connection.execute(_LOAD, {"streams": wanted})
+    rows_found = row_by_row.fetch(connection, _LOAD, {"streams": wanted}) if wanted else ()
     found = {stream: decode_file(body) for stream, body in rows_found}
     return {stream: found.get(stream, File()) for stream in wanted}
 

@@ -6,14 +6,14 @@ as it has free slots and is neither paused nor asked to wait nor cut off by its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from app.store import breakers, projections
+from app.store import breakers, projections, rows
 from app.store import tables as t
 from app.store.leases import WorkKind
 
@@ -75,21 +75,21 @@ def picture(connection: sa.Connection, now_ms: int) -> Picture:
     """What stands in the way of work now, everywhere."""
     return Picture(
         paused=paused(connection),
-        waits={row[0]: row[1] for row in connection.execute(_WAITS) if row[1] > now_ms},
-        running={row[0]: row[1] for row in connection.execute(_RUNNING)},
+        waits={row[0]: row[1] for row in rows.fetch(connection, _WAITS) if row[1] > now_ms},
+        running={row[0]: row[1] for row in rows.fetch(connection, _RUNNING)},
         breakers=breakers.load_all(connection),
     )
 
 
 def picture_of(connection: sa.Connection, scope: str, now_ms: int) -> Picture:
     """What stands in the way of work of one scope now."""
-    found = list(connection.execute(_PICTURE, {"scope": scope}))
-    waits = [row.number for row in found if row.what == "wait" and row.number > now_ms]
-    states = [row.state.decode() for row in found if row.what == "breaker"]
+    found = rows.fetch(connection, _PICTURE, {"scope": scope})
+    waits = [number for what, _, number, _ in found if what == "wait" and number > now_ms]
+    states = [state.decode() for what, _, _, state in found if what == "breaker"]
     return Picture(
-        paused=frozenset(row.name for row in found if row.what == "paused"),
+        paused=frozenset(name for what, name, _, _ in found if what == "paused"),
         waits={scope: waits[0]} if waits else {},
-        running={scope: sum(row.number for row in found if row.what == "running")},
+        running={scope: sum(number for what, _, number, _ in found if what == "running")},
         breakers={scope: "".join(states)},
     )
 
@@ -124,7 +124,7 @@ _PAUSED = sa.select(t.controls.c.what)
 
 def paused(connection: sa.Connection) -> frozenset[str]:
     """The parts that operators paused: ``destination:erp``, ``all``."""
-    return frozenset(connection.execute(_PAUSED).scalars())
+    return frozenset(what for (what,) in rows.fetch(connection, _PAUSED))
 
 
 def ask_to_wait(connection: sa.Connection, scope: str, until_ms: int, reason: str) -> None:
@@ -145,9 +145,11 @@ def due_messages(
     for descending in (False, True):
         query = _messages(slots.ordered, descending=descending)
         if paused_sources:
-            query = query.where(t.messages.c.source.not_in(paused_sources))
-        for work in connection.execute(query, asked).scalars():
-            found[work] = Due(work, "message", slots.scope)
+            moving = query.where(t.messages.c.source.not_in(paused_sources))
+            works = connection.execute(moving, asked).all()
+        else:
+            works = rows.fetch(connection, query, asked)
+        found.update((work, Due(work, "message", slots.scope)) for (work,) in works)
     return list(found.values())[: slots.free]
 
 
@@ -211,18 +213,29 @@ def due_jobs(
     """
     source = slots.scope.removeprefix("source:")
     asked = {"kind": kind, "source": source, "now_ms": now_ms, "most": slots.free + _MOST_SUSPECTS}
+    found = (
+        rows.fetch(connection, _JOBS, asked)
+        if not (excluded.steps or excluded.recipes)
+        else (_moving(connection, asked, excluded))
+    )
+    suspects = {work: losses for work, losses in found if losses}
+    tried = [w for w, losses in suspects.items() if excluded.is_calm or losses < _LAST_CHANCE]
+    if tried and not _is_suspect_busy(connection, kind, source):
+        del suspects[min(tried, key=suspects.__getitem__)]
+    due = [Due(work, kind, slots.scope) for work, _ in found if work not in suspects]
+    return due[: slots.free]
+
+
+def _moving(
+    connection: sa.Connection, asked: Mapping[str, Any], excluded: Excluded
+) -> Sequence[Any]:
+    """The due jobs but for those that stand still."""
     query = _JOBS
-    if excluded.steps and kind == "transform":
+    if excluded.steps and asked["kind"] == "transform":
         query = query.where(t.jobs.c.name.not_in(excluded.steps))
     if excluded.recipes:
         query = query.where(t.jobs.c.recipe.not_in(excluded.recipes))
-    found = connection.execute(query, asked).all()
-    held = {row.id for row in found if row.losses}
-    tried = [row for row in found if row.losses and (excluded.is_calm or row.losses < _LAST_CHANCE)]
-    if tried and not _is_suspect_busy(connection, kind, source):
-        held.discard(min(tried, key=lambda row: row.losses).id)
-    due = [Due(row.id, kind, slots.scope) for row in found if row.id not in held]
-    return due[: slots.free]
+    return connection.execute(query, dict(asked)).all()
 
 
 def _is_suspect_busy(connection: sa.Connection, kind: WorkKind, source: str) -> bool:
@@ -241,7 +254,7 @@ def next_due_ms(connection: sa.Connection, scopes: Iterable[str], now_ms: int) -
 def _next_due_ms(connection: sa.Connection, scope: str, now_ms: int) -> int | None:
     part, _, name = scope.partition(":")
     query = _NEXT_MESSAGE if part == "destination" else _NEXT_JOB
-    found: int | None = connection.execute(query, {"name": name, "now_ms": now_ms}).scalar()
+    found: int | None = rows.fetch(connection, query, {"name": name, "now_ms": now_ms})[0][0]
     return found
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
+from operator import attrgetter
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import postgresql
 
+from app.store import rows
 from app.store import tables as t
 from domain.ids import ID_LENGTH
 
@@ -43,6 +44,10 @@ class Receipt:
         return receipt_name(self.event)
 
 
+_FIELDS = tuple(Receipt.__dataclass_fields__)
+_values_of = attrgetter(*_FIELDS)
+
+
 def receipt_name(event: str) -> str:
     """The public id of the receipt of this source event."""
     return "rcp_" + event.removeprefix("evt_")
@@ -56,17 +61,28 @@ def event_of(receipt: str) -> str:
 
 def insert(connection: sa.Connection, receipts: Iterable[Receipt]) -> frozenset[str]:
     """Insert those that are new, sorted by key; gives the source events that were."""
-    rows = [_row(receipt) for receipt in sorted(receipts, key=_by_event)]
-    if not rows:
+    ordered = [_row(receipt) for receipt in sorted(receipts, key=_by_event)]
+    if not ordered:
         return frozenset()
-    return frozenset(connection.execute(_insert(connection.dialect.name), rows).scalars())
+    if connection.dialect.name != "sqlite":
+        return frozenset(connection.execute(_IF_NEW, ordered).scalars())
+    # Nobody else writes: what is not there now is new, and need not be asked for row by row.
+    known = rows.fetch(connection, _KNOWN, {"events": [row["event"] for row in ordered]})
+    old = {event for (event,) in known}
+    new = [row for row in ordered if row["event"] not in old]
+    rows.write(connection, _INSERT, new)
+    return frozenset(row["event"] for row in new)
 
 
-@cache
-def _insert(dialect: str) -> sa.Executable:
-    insert = sqlite.insert if dialect == "sqlite" else postgresql.insert
-    new = insert(t.receipts).on_conflict_do_nothing(index_elements=["event"])
-    return new.returning(t.receipts.c.event)
+_INSERT = t.receipts.insert()
+_IF_NEW = (
+    postgresql.insert(t.receipts)
+    .on_conflict_do_nothing(index_elements=["event"])
+    .returning(t.receipts.c.event)
+)
+_KNOWN = sa.select(t.receipts.c.event).where(
+    t.receipts.c.event.in_(sa.bindparam("events", expanding=True))
+)
 
 
 def find(connection: sa.Connection, events: Iterable[str]) -> dict[str, Receipt]:
@@ -76,7 +92,7 @@ def find(connection: sa.Connection, events: Iterable[str]) -> dict[str, Receipt]
 
 
 def _row(receipt: Receipt) -> dict[str, Any]:
-    return {name: getattr(receipt, name) for name in Receipt.__dataclass_fields__}
+    return dict(zip(_FIELDS, _values_of(receipt), strict=True))
 
 
 def of_row(row: sa.Row[Any]) -> Receipt:

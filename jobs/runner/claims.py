@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from app.store import attempts, bodies, leases, projections, queue
 from app.store.engine import Connection
-from app.store.leases import Hold, Lease, WorkKind
+from app.store.leases import Hold, Lease, Open, WorkKind
 from app.store.reading.traces import context_of
 from domain.states import File, Job, Message, Version
 from jobs.runner.gate import Gate
@@ -59,10 +59,11 @@ Claim = ClaimedJob | ClaimedMessage
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Work to claim; ``file`` is its file where this transaction has just made it."""
+    """Work to claim; ``file`` is its file as this transaction leaves it, where it wrote it."""
 
     work: str
     kind: WorkKind
+    stream: str = ""
     file: File | None = field(default=None, repr=False)
 
 
@@ -81,8 +82,12 @@ class Claims:
         """Claim this piece of work; ``None`` if it is not to be done here and now."""
         work, kind = wanted.work, wanted.kind
         hold = Hold(self.owner, self.incarnation, now_ms, LEASE_MS)
-        claim = leases.claim_message if kind == "message" else leases.claim_job
-        lease = claim(connection, work, hold)
+        if wanted.file is None:
+            claim = leases.claim_message if kind == "message" else leases.claim_job
+            lease = claim(connection, work, hold)
+        else:
+            found = _open_in(wanted.file, wanted, now_ms)
+            lease = None if found is None else leases.claim_open(connection, found, hold)
         if lease is None:
             return None
         file = wanted.file or projections.load(connection, [lease.stream])[lease.stream]
@@ -113,3 +118,17 @@ class Claims:
         if ordered and not queue.is_next(connection, lease.id, ordered):
             return False
         return self.gate.take_token(lease.scope)
+
+
+def _open_in(file: File, wanted: Wanted, now_ms: int) -> Open | None:
+    """The work as the file has it, if it may be claimed: its row says the same and is locked."""
+    found = (file.messages if wanted.kind == "message" else file.jobs).get(wanted.work)
+    if found is None or not found.is_open or found.due_ms > now_ms:
+        return None
+    if isinstance(found, Message):
+        scope = f"destination:{found.destination}"
+    elif found.asked:
+        return None
+    else:
+        scope = leases.scope_of(found.kind, file.source, found.name)
+    return Open(found.id, wanted.kind, wanted.stream, scope, found.epoch, found.attempts)

@@ -144,7 +144,8 @@ def successors(answers: Iterable[Answer]) -> Iterator[Wanted]:
     for answer in answers:
         if isinstance(answer, Recorded):
             for event in answer.events:
-                yield from (Wanted(work, kind, answer.file) for work, kind in _ordered(event))
+                for work, kind in _ordered(event):
+                    yield Wanted(work, kind, answer.stream, answer.file)
 
 
 def _ordered(event: Event) -> Iterator[tuple[str, WorkKind]]:
