@@ -91,6 +91,9 @@ def view(facts: Sequence[Fact]) -> View:
     """The view of a file, from its facts in any order."""
     if not facts:
         return View()
+    if len(facts) == 1 and facts[0].kind == "version":
+        # Most files have one version for ever; the rest of this gives the same for it.
+        return _view_of_one(facts[0])
     versions = [fact for fact in facts if fact.kind == "version"]
     life_key, is_life_ordered = _life_order(facts)
     version_key, is_version_ordered = _version_order(versions)
@@ -114,9 +117,21 @@ def view(facts: Sequence[Fact]) -> View:
     )
 
 
+def _view_of_one(fact: Fact) -> View:
+    return View(
+        is_present=True,
+        current=fact.version,
+        newest=fact.version,
+        name=fact.name,
+        named=fact.event if fact.name else "",
+    )
+
+
 def ranking(facts: Iterable[Fact]) -> list[str]:
     """The known versions, oldest first."""
     versions = [fact for fact in facts if fact.kind == "version"]
+    if len(versions) == 1:
+        return [versions[0].version]
     key, _ = _version_order(versions)
     newest_of: dict[str, SortKey] = {}
     for fact in versions:

@@ -304,5 +304,5 @@ def encode(value: Any) -> bytes:
 def instant(at_us: int) -> str:
     """A time in RFC 3339, UTC, with as many digits as it needs."""
     at = EPOCH + timedelta(microseconds=at_us)
-    text = at.strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{text}.{at.microsecond:06}".rstrip("0").rstrip(".") + "Z"
+    text = at.replace(tzinfo=None).isoformat(timespec="microseconds")
+    return text.rstrip("0").rstrip(".") + "Z"

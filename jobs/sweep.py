@@ -128,17 +128,8 @@ class Digests:
             yield
             return
         with self.alone(sha256):
-            if self._is_marked(sha256):
-                self._ledger.operate(lambda connection, _: condemned.spare(connection, sha256))
+            self._ledger.operate(lambda connection, _: condemned.spare(connection, sha256))
             yield
-
-    def _is_marked(self, sha256: str) -> bool:
-        """Looked up apart: hardly any is, and a write waits for a commit with the lock held.
-
-        A mark that comes after the look is one that came after the lifting.
-        """
-        with self._store.read() as connection:
-            return bool(condemned.marked(connection, [sha256]))
 
 
 class Sweep:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.telemetry.logs import configure_logs, log
+from app.telemetry.logs import configure_logs, is_debug_told, log
 from app.telemetry.metrics import METRICS, Metric, Metrics
 from app.telemetry.names import LOG_NAMES, SPANS
 from app.telemetry.traces import Collector, Span, Traces, TracesMissingError, open_traces
@@ -18,6 +18,7 @@ __all__ = [
     "Traces",
     "TracesMissingError",
     "configure_logs",
+    "is_debug_told",
     "log",
     "open_traces",
 ]

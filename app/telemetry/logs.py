@@ -33,6 +33,7 @@ def configure_logs(stream: TextIO, *, clock: Clock, as_json: bool, level: Level 
     What libraries say through ``logging`` comes out the same way.
     """
     number = cast("int", getattr(logging, level.upper()))
+    _Told.debug = number <= logging.DEBUG
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -49,6 +50,15 @@ def configure_logs(stream: TextIO, *, clock: Clock, as_json: bool, level: Level 
     logging.basicConfig(handlers=[_Bridge()], level=max(number, logging.INFO), force=True)
     for name in _NOISY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _Told:
+    debug = True
+
+
+def is_debug_told() -> bool:
+    """Whether lines for debugging go anywhere: asked where making one would be the dearest part."""
+    return _Told.debug
 
 
 def without_credentials(text: str) -> str:

@@ -52,6 +52,7 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
         self._made = {metric.name: _made(metric, self._registry) for metric in METRICS}
+        self._labelled: dict[tuple[str, ...], Counter | Gauge | Histogram] = {}
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter."""
@@ -76,8 +77,14 @@ class Metrics:
         return generate_latest(self._registry)
 
     def _found(self, name: str, labels: dict[str, str]) -> Counter | Gauge | Histogram:
-        metric = self._made[name]
-        return metric.labels(**labels) if labels else metric
+        if not labels:
+            return self._made[name]
+        # By name and value: the library looks every label up anew, under a lock, for each delivery.
+        key = (name, *labels, *labels.values())
+        found = self._labelled.get(key)
+        if found is None:
+            found = self._labelled[key] = self._made[name].labels(**labels)
+        return found
 
 
 def _made(metric: Metric, registry: CollectorRegistry) -> Counter | Gauge | Histogram:

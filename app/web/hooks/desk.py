@@ -16,7 +16,7 @@ from app.store import receipts
 from app.store.deliveries import Delivery, Verdict
 from app.store.engine import Store
 from app.store.errors import StoreUnavailableError
-from app.telemetry import Metrics, Traces, log
+from app.telemetry import Metrics, Traces, is_debug_told, log
 from app.web.hooks import answers
 from app.web.hooks.answers import Answer, Told
 from app.web.hooks.arrival import Arrival
@@ -195,5 +195,7 @@ def _say(source: Source, told: Told) -> None:
     receipt = told.outcome.receipt
     word = receipt.verdict if isinstance(told.outcome, Accepted) else told.status
     # The log of events tells of first deliveries; a line of each would cost a third of its time.
-    say = log.debug if isinstance(told.outcome, Accepted) else log.info
-    say(_LINES[word], source=source.name, source_event=receipt.event)
+    is_first = isinstance(told.outcome, Accepted)
+    if not is_first or is_debug_told():
+        say = log.debug if is_first else log.info
+        say(_LINES[word], source=source.name, source_event=receipt.event)
