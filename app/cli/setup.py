@@ -18,7 +18,7 @@ from app.cli.screen import (
 )
 
 if TYPE_CHECKING:  # --help needs none of it
-    from app.config import Finding
+    from app.config import Config, Finding
 
 
 def init(
@@ -49,7 +49,17 @@ def init(
     print(next_commands(folder, profile=source, destination=destination))
 
 
-def check(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) -> None:
+def check(
+    config: ConfigOption = DEFAULT_CONFIG,
+    *,
+    connect: Annotated[
+        bool, typer.Option("--connect", help="Ask database, broker, artifacts and names too.")
+    ] = False,
+    against_running: Annotated[
+        bool, typer.Option("--against-running", help="Say what a start with it would change.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
     """Say whether the configuration is sound, one line a part, and what in it is unsafe.
 
     Exit status: 0 sound (warnings may stand), 1 something needs mending, 2 it cannot be used.
@@ -58,18 +68,44 @@ def check(config: ConfigOption = DEFAULT_CONFIG, *, json: JsonOption = False) ->
 
     loaded = config_or_exit(config)
     found = findings_of_parts(loaded)
+    if connect:
+        found += _unreachable(loaded)
+    changed: tuple[str, ...] = ()
+    if against_running:
+        changed, orphaned = _compared(loaded)
+        found += orphaned
     if json:
-        print(_as_json(found))
+        print(_as_json(found, changed))
     else:
         for line in described(loaded):
             print(line)
+        for key in changed:
+            print(f"changed      {key}")
         for finding in found:
             complain([finding.problem], level=finding.level)
     if any(finding.level == "error" for finding in found):
         raise typer.Exit(FAILED)
 
 
-def _as_json(found: tuple[Finding, ...]) -> str:
+def _unreachable(config: Config) -> tuple[Finding, ...]:
+    from app.compose.connecting import unreachable
+    from app.config import Finding
+
+    return tuple(Finding("error", problem) for problem in unreachable(config))
+
+
+def _compared(config: Config) -> tuple[tuple[str, ...], tuple[Finding, ...]]:
+    """The keys that differ from the last start, and the work that a start would orphan."""
+    from app.compose.connecting import Compared, compared
+    from app.config import Finding
+
+    told = compared(config)
+    if isinstance(told, Compared):
+        return told.changed, tuple(Finding("error", problem) for problem in told.orphans)
+    return (), (Finding("error", told),)
+
+
+def _as_json(found: tuple[Finding, ...], changed: tuple[str, ...]) -> str:
     import json
 
     rows = [
@@ -82,4 +118,4 @@ def _as_json(found: tuple[Finding, ...]) -> str:
         }
         for finding in found
     ]
-    return json.dumps({"findings": rows}, ensure_ascii=False, indent=2)
+    return json.dumps({"findings": rows, "changed": changed}, ensure_ascii=False, indent=2)

@@ -118,6 +118,16 @@ def open_store(url: str, *, is_pooled: bool = False) -> Store:
     return _open_postgresql(address, is_pooled=is_pooled)
 
 
+def open_reading(url: str) -> Store:
+    """The store beside whoever owns it, for reading only; nothing is made where none is."""
+    address = sa.make_url(url)
+    if address.get_backend_name() != "sqlite":
+        return _open_postgresql(address, is_pooled=False)
+    reading = _sqlite_engine(Path(address.database or ""), pool_size=1, pragmas=READER_PRAGMAS)
+    event.listen(reading, "begin", _begin_deferred)
+    return Store(backend="sqlite", reading=reading, writing=reading, release=lambda: None)
+
+
 def _open_sqlite(path: Path) -> Store:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

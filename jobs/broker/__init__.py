@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import dramatiq
+from typing import TYPE_CHECKING
+
+from dramatiq.errors import BrokerConnectionError
 
 from jobs.broker.local import LocalBroker
 
-__all__ = ["LocalBroker", "open_broker"]
+if TYPE_CHECKING:  # each needs its own client
+    from jobs.broker.amqp import AmqpBroker
+    from jobs.broker.redis import ValkeyBroker
+
+    Carrier = LocalBroker | ValkeyBroker | AmqpBroker
+
+__all__ = ["BrokerConnectionError", "LocalBroker", "open_broker", "ping"]
 
 
-def open_broker(url: str) -> dramatiq.Broker:
+def open_broker(url: str) -> Carrier:
     """The broker at this address; raises ``ValueError`` for one that is not known here.
 
     Nothing is connected yet: a broker that is down fails whoever uses it, and only then, with
@@ -28,3 +36,12 @@ def open_broker(url: str) -> dramatiq.Broker:
             return AmqpBroker(url)
         case scheme:
             raise ValueError(f"broker: {scheme} is not known; use memory:, redis:// or amqp://")
+
+
+def ping(url: str) -> None:
+    """Ask the broker for an answer; raises ``BrokerConnectionError`` if none comes."""
+    broker = open_broker(url)
+    try:
+        broker.ping()
+    finally:
+        broker.close()

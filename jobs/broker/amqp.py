@@ -34,6 +34,13 @@ class AmqpBroker(RabbitmqBroker):
         except (pika.exceptions.AMQPError, OSError) as error:
             raise BrokerConnectionError(type(error).__name__) from error  # type: ignore[no-untyped-call]
 
+    def ping(self) -> None:
+        """Ask the server for an answer; raises ``BrokerConnectionError`` if none comes."""
+        try:
+            self.connection.process_data_events(time_limit=0)
+        except (pika.exceptions.AMQPError, OSError) as error:
+            raise BrokerConnectionError(type(error).__name__) from error  # type: ignore[no-untyped-call]
+
     def consume(self, queue_name: str, prefetch: int = 1, timeout: int = 1000) -> Consumer:
         """A consumer that waits at most ``timeout`` milliseconds for each message."""
         if queue_name not in self.queues and queue_name not in self.delay_queues:

@@ -81,6 +81,9 @@ class LocalBroker(dramatiq.Broker):
         self.queues: dict[str, Line] = {}
         self._limit = limit
 
+    def ping(self) -> None:
+        """It is in this process."""
+
     def declare_queue(self, queue_name: str) -> None:
         """Make the queue, if it is not there."""
         if queue_name in self.queues:

@@ -51,6 +51,11 @@ class ValkeyBroker(RedisBroker):
                 return super().enqueue(message)
         return message
 
+    def ping(self) -> None:
+        """Ask the server for an answer; raises ``BrokerConnectionError`` if none comes."""
+        with _translated():
+            self.client.ping()
+
     def waiting(self, queue_name: str) -> int:
         """How many wake-ups wait in the queue."""
         with _translated():
