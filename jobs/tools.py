@@ -6,7 +6,7 @@ they are done stands in ``jobs.outbound``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,13 +48,21 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
+class Upload:
+    """A body too large to hold: its pieces, read once, are as long as ``size_bytes`` says."""
+
+    pieces: Iterable[bytes]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One request. Its address and headers may hold secrets: they are not shown."""
 
     method: str
     url: str = field(repr=False)
     headers: tuple[Header, ...] = field(default=(), repr=False)
-    body: bytes = field(default=b"", repr=False)
+    body: bytes | Upload = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, slots=True)

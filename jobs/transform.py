@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from app.artifacts import BlobsAwayError, MissingBlobError
 from domain.outcomes import Again, Dead, Done
 from domain.recipes import Step
+from jobs.outbound import Fixed
 from jobs.sandbox import Sandbox
 from jobs.steps import Limits, NotApplicable, Output, StepTask, perform
-from jobs.tools import Tools
+from jobs.steps.posting import Poster
+from jobs.tools import Credentials, Tools
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _PIECE_BYTES = 1 << 20
@@ -20,7 +23,10 @@ _PIECE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StepJob:
-    """One step to do. ``media_type`` is what the source announced; ``attempt`` counts from 1."""
+    """One step to do. ``media_type`` is what the source announced; ``attempt`` counts from 1.
+
+    ``credentials`` are those of all steps, by the ``auth`` that is pinned: it holds no secret.
+    """
 
     job_id: str
     step: Step
@@ -29,6 +35,7 @@ class StepJob:
     media_type: str
     name: str
     attempt: int
+    credentials: Mapping[str, Credentials] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ def _performed(job: StepJob, tools: Tools, sandbox: Sandbox) -> TransformOutcome
         folder=folder,
         attempt=job.attempt,
     )
-    performed = perform(task, limits=Limits(), sandbox=sandbox)
+    performed = perform(task, limits=Limits(), sandbox=sandbox, post=_poster(job, tools))
     match performed:
         case Done(result=NotApplicable() as reason):
             return Done(reason)
@@ -82,6 +89,11 @@ def _performed(job: StepJob, tools: Tools, sandbox: Sandbox) -> TransformOutcome
             return performed
         case _:
             raise TypeError(type(performed))
+
+
+def _poster(job: StepJob, tools: Tools) -> Poster:
+    auth = str(dict(job.step.parameters).get("auth", ""))
+    return Poster(job.job_id, job.credentials.get(auth) if auth else Fixed(), tools)
 
 
 def _input(job: StepJob, tools: Tools) -> Path:

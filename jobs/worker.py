@@ -19,7 +19,7 @@ from domain.signatures import InvalidSecret
 from jobs import actors, courier, download, notify, reaper, relay, sweep, walker
 from jobs.broker import LocalBroker
 from jobs.courier import Courier
-from jobs.outbound import Outbound
+from jobs.outbound import Outbound, credentials_of
 from jobs.runner import Runner
 from jobs.runner.claims import Claims
 from jobs.runner.effects import Effects, Settings
@@ -28,7 +28,7 @@ from jobs.runner.holds import Holds
 from jobs.runner.terms import terms_of, transform_slots
 from jobs.sandbox import Sandbox
 from jobs.steps import PRELOADED
-from jobs.tools import Http, Tools
+from jobs.tools import Http, Target, Tools
 
 _FEWEST_THREADS = 32
 _MOST_THREADS = 256
@@ -247,7 +247,11 @@ def _settings(parts: Parts, http: Http) -> Settings:
             raise ValueError(f"destinations.{place.name}.secrets: {made.reason}")  # noqa: TRY004
         destinations |= dict.fromkeys((place.name, *place.was), made)
     book = parts.ledger.book
-    return Settings(book.key, book.recipes, sources, destinations)
+    proofs = {
+        pinned: credentials_of(auth, http=http, clock=clock, target=Target())
+        for pinned, auth in config.step_auth.items()
+    }
+    return Settings(book.key, book.recipes, sources, destinations, proofs)
 
 
 def _thread_count(gate: Gate) -> int:

@@ -88,6 +88,7 @@ class Receiver:
         with self._lock:
             self.tried += 1
             if not self.is_away:
+                assert isinstance(request.body, bytes)
                 name = dict(request.headers)["webhook-id"]
                 at_s = self._clock.monotonic()
                 self.seen.append(Seen(at_s, self.step, name, request.body))

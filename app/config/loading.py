@@ -14,11 +14,11 @@ from app.config.fingerprint import digest, fingerprints
 from app.config.installation_table import read_installation
 from app.config.patience import read_auth, read_http_url, read_retention
 from app.config.recipe_tables import read_recipe
-from app.config.secret import Secret
 from app.config.source_tables import read_source
 from app.config.table import Problem, Reading, Table
 from app.config.values import (
     Alerts,
+    Auth,
     Config,
     ConfiguredRecipe,
     Destination,
@@ -74,7 +74,7 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
     top = Table(raw, path="", reading=reading)
     installation = read_installation(top.table("laufzettel"))
     retention = read_retention(top, Retention())
-    step_secrets: dict[str, Secret] = {}
+    step_auth: dict[str, Auth] = {}
     config = Config(
         path=path,
         installation=installation,
@@ -84,7 +84,7 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
             if (source := read_source(name, table, retention=retention))
         ),
         recipes=tuple(
-            read_recipe(name, table, retention=retention, secrets=step_secrets)
+            read_recipe(name, table, retention=retention, auths=step_auth)
             for name, table in top.tables("recipes")
         ),
         destinations=tuple(
@@ -94,7 +94,7 @@ def _read_config(path: Path, raw: Mapping[str, object], reading: Reading) -> Con
         retention=retention,
         digest=digest(raw),
         fingerprints=fingerprints(raw),
-        step_secrets=step_secrets,
+        step_auth=step_auth,
         traces=_read_traces(top.table("traces")),
         notes=tuple(reading.notes),
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from app.config.environment import is_reference
-from app.config.patience import check_name, read_retention, read_was
-from app.config.secret import Secret
+from app.config.patience import check_name, read_auth, read_retention, read_was
 from app.config.table import Table
-from app.config.values import ConfiguredRecipe, Retention
+from app.config.values import Auth, ConfiguredRecipe, Retention
 from domain.recipes import Parameter, Recipe, Step
 
 _VERSIONS: tuple[Literal["latest", "all"], ...] = ("latest", "all")
@@ -17,18 +15,18 @@ _STEP_KEYS = ("name", "use", "required")
 
 
 def read_recipe(
-    name: str, table: Table, *, retention: Retention, secrets: dict[str, Secret]
+    name: str, table: Table, *, retention: Retention, auths: dict[str, Auth]
 ) -> ConfiguredRecipe:
     """One recipe; its complaints go to the table's reading.
 
-    References in its steps stay references, for a recipe is pinned in the log; what they lead to
-    is put into ``secrets``.
+    The ``auth`` of a step stays as it is written, for a recipe is pinned in the log; what it leads
+    to is put into ``auths``.
     """
     check_name(table, name)
     recipe = Recipe(
         name=name,
         sources=table.texts("sources"),
-        steps=_read_steps(table, secrets),
+        steps=_read_steps(table, auths),
         notify=table.texts("notify"),
         versions=table.choice("versions", _VERSIONS, "latest"),
         importance=table.choice("importance", _IMPORTANCE, "normal"),
@@ -47,7 +45,7 @@ def read_recipe(
     return configured
 
 
-def _read_steps(table: Table, secrets: dict[str, Secret]) -> tuple[Step, ...]:
+def _read_steps(table: Table, auths: dict[str, Auth]) -> tuple[Step, ...]:
     raw = table.of_kind("transforms", list) or []
     for place, item in enumerate(raw):
         if isinstance(item, str):
@@ -55,7 +53,7 @@ def _read_steps(table: Table, secrets: dict[str, Secret]) -> tuple[Step, ...]:
             table.complain(f"transforms[{place}]", "is text, a table is wanted", mend)
     steps = tuple(
         _read_step(
-            Table(item, path=f"{table.path}.transforms[{place}]", reading=table.reading), secrets
+            Table(item, path=f"{table.path}.transforms[{place}]", reading=table.reading), auths
         )
         for place, item in enumerate(raw)
         if not isinstance(item, str)
@@ -66,7 +64,7 @@ def _read_steps(table: Table, secrets: dict[str, Secret]) -> tuple[Step, ...]:
     return steps
 
 
-def _read_step(table: Table, secrets: dict[str, Secret]) -> Step:
+def _read_step(table: Table, auths: dict[str, Auth]) -> Step:
     name, use = table.text("name"), table.text("use")
     if not use:
         table.complain("use", "is missing", 'name the transformation: use = "text"')
@@ -80,26 +78,20 @@ def _read_step(table: Table, secrets: dict[str, Secret]) -> Step:
     parameters = [
         (key, value)
         for key in sorted(table.names())
-        if key not in _STEP_KEYS and (value := _read_parameter(table, key, secrets)) is not None
+        if key not in _STEP_KEYS and (value := _read_parameter(table, key, auths)) is not None
     ]
     return Step(name=name, use=use, required=required, parameters=tuple(parameters))
 
 
-def _read_parameter(table: Table, key: str, secrets: dict[str, Secret]) -> Parameter | None:
+def _read_parameter(table: Table, key: str, auths: dict[str, Auth]) -> Parameter | None:
     raw = table.raw(key)
     if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
-        for item in raw:
-            _note_reference(table, key, item, secrets)
         return tuple(raw)
     if isinstance(raw, str):
-        _note_reference(table, key, raw, secrets)
+        if key == "auth" and (auth := read_auth(table)):
+            auths[raw] = auth
         return raw
     if isinstance(raw, (bool, int)):
         return raw
     table.complain(key, "is no parameter", "write text, a whole number, true, false or texts")
     return None
-
-
-def _note_reference(table: Table, key: str, text: str, secrets: dict[str, Secret]) -> None:
-    if is_reference(text) and (secret := table.reading.secret(table.key(key), text)):
-        secrets[text] = secret

@@ -259,7 +259,7 @@ class Config:
     retention: Retention
     digest: str
     fingerprints: Mapping[str, str]
-    step_secrets: Mapping[str, Secret] = field(default_factory=dict)
+    step_auth: Mapping[str, Auth] = field(default_factory=dict)
     traces: TracePlan = field(default_factory=TracePlan)
     notes: tuple[Problem, ...] = ()
 

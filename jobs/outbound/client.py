@@ -45,6 +45,7 @@ from jobs.tools import (
     TimedOut,
     TooLarge,
     Trouble,
+    Upload,
     Whole,
 )
 
@@ -214,7 +215,7 @@ def _encoded(request: Request, url: httpx.URL, budget: Budget, user_agent: str) 
     given = {name.lower() for name, _ in request.headers}
     own = [("host", url.netloc.decode("ascii")), ("user-agent", user_agent), ("accept", "*/*")]
     if request.body or request.method not in {"GET", "HEAD"}:
-        own.append(("content-length", str(len(request.body))))
+        own.append(("content-length", str(_size_bytes(request.body))))
     headers = [(n, v) for n, v in own if n not in given] + list(request.headers)
     return httpcore.Request(
         method=request.method,
@@ -234,9 +235,15 @@ def _octets(value: str) -> bytes:
         return value.encode()
 
 
-def _told_when_sent(body: bytes, budget: Budget) -> Iterable[bytes]:
+def _size_bytes(body: bytes | Upload) -> int:
+    return body.size_bytes if isinstance(body, Upload) else len(body)
+
+
+def _told_when_sent(body: bytes | Upload, budget: Budget) -> Iterable[bytes]:
     """The body; the line after it is reached only when the last byte went to the network."""
-    if body:
+    if isinstance(body, Upload):
+        yield from body.pieces
+    elif body:
         yield body
     budget.all_sent()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import msgspec
@@ -23,7 +23,7 @@ from jobs.runner.claims import ClaimedJob, ClaimedMessage
 from jobs.runner.holds import Held
 from jobs.sandbox import Sandbox
 from jobs.steps import NotApplicable
-from jobs.tools import Answer, Http, Limits, Request, Stopped, Target, Tools, Trouble
+from jobs.tools import Answer, Credentials, Http, Limits, Request, Stopped, Target, Tools, Trouble
 from jobs.transform import Made, StepJob, transform
 
 _NAMELESS = Again("the configuration does not name it any more", counted=False)
@@ -46,6 +46,7 @@ class Settings:
     recipes: Mapping[str, Recipe]
     sources: Mapping[str, DownloadSettings]
     destinations: Mapping[str, NotifySettings]
+    step_credentials: Mapping[str, Credentials] = field(default_factory=dict)
 
 
 class Effects:
@@ -131,6 +132,7 @@ class Effects:
             media_type=version.media_type,
             name=version.name,
             attempt=claim.lease.attempt,
+            credentials=self._settings.step_credentials,
         )
         outcome = transform(job, tools, self._sandbox)
         match outcome:

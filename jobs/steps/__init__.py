@@ -5,14 +5,25 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
 from domain.outcomes import Again, Dead, Done
 from domain.recipes import Parameter, Step
 from jobs.sandbox import MIB, Answered, Crashed, Limits, Lost, Overrun, Sandbox
-from jobs.steps import archive, checksum, child, command, media, metadata, parameters, pdf, preview
+from jobs.steps import (
+    archive,
+    checksum,
+    child,
+    command,
+    http,
+    media,
+    metadata,
+    parameters,
+    pdf,
+    preview,
+)
 from jobs.steps import text as text_step
 from jobs.steps.kinds import (
     ChildTask,
@@ -32,6 +43,7 @@ __all__ = [
     "Limits",
     "NotApplicable",
     "Output",
+    "Post",
     "StepKind",
     "StepTask",
     "installed",
@@ -43,7 +55,7 @@ __all__ = [
 PLUGINS = "laufzettel.steps"
 STEPS: Mapping[str, StepKind] = {
     module.KIND.use: module.KIND
-    for module in (text_step, preview, metadata, checksum, pdf, archive, command)
+    for module in (text_step, preview, metadata, checksum, pdf, archive, command, http)
 }
 # What the sandbox loads once, so that no task waits for it.
 PRELOADED = (
@@ -59,6 +71,8 @@ PRELOADED = (
 # A second try that ends the same way proves that the file is the reason.
 _LAST_CHANCE = 2
 
+# Carries a file to a service and its answer back, for steps whose place is the network.
+Post = Callable[[ChildTask], Said | NotApplicable | Again]
 Performed = Done[tuple[Output, ...]] | Done[NotApplicable] | Again | Dead
 
 
@@ -87,7 +101,9 @@ def pinned(step: Step) -> Step | str:
     return dataclasses.replace(step, release=release, parameters=parsed)
 
 
-def perform(task: StepTask, *, limits: Limits, sandbox: Sandbox) -> Performed:
+def perform(
+    task: StepTask, *, limits: Limits, sandbox: Sandbox, post: Post | None = None
+) -> Performed:
     """Do one step for one file: its outputs lie in ``task.folder``, checked and bounded."""
     if (kind := installed().get(task.step.use)) is None:
         return Again(reason=f"the step {task.step.use!r} is not installed on this worker")
@@ -108,7 +124,7 @@ def perform(task: StepTask, *, limits: Limits, sandbox: Sandbox) -> Performed:
         parameters=given,
         limits=_limits(limits, given, task.input_size_bytes),
     )
-    said = _run(kind, inner, sandbox)
+    said = _run(kind, inner, sandbox, post)
     return _outcome(said, task) if not isinstance(said, Again) else said
 
 
@@ -135,7 +151,11 @@ def _limits(limits: Limits, given: Mapping[str, Parameter], input_size_bytes: in
     return limits
 
 
-def _run(kind: StepKind, task: ChildTask, sandbox: Sandbox) -> Said | Again | Crashed:
+def _run(
+    kind: StepKind, task: ChildTask, sandbox: Sandbox, post: Post | None
+) -> Said | NotApplicable | Again | Crashed:
+    if kind.place == "network":
+        return post(task) if post else Again("no service can be asked here", counted=False)
     if kind.place == "worker":
         return child.call(kind.target, task)
     form = child.to_wire_task(kind.target, task)
@@ -156,8 +176,10 @@ def _run(kind: StepKind, task: ChildTask, sandbox: Sandbox) -> Said | Again | Cr
             return Again(reason="the sandbox was stopped", counted=False)
 
 
-def _outcome(said: Said | Crashed, task: StepTask) -> Performed:
+def _outcome(said: Said | NotApplicable | Crashed, task: StepTask) -> Performed:
     match said:
+        case NotApplicable():
+            return Done(said)
         case Hopeless(reason):
             return Dead(reason=reason)
         case Postponed(reason, is_last_chance):

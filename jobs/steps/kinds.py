@@ -56,7 +56,7 @@ class Field:
     must be given.
     """
 
-    form: Literal["text", "number", "flag", "list", "duration", "size"]
+    form: Literal["text", "address", "number", "flag", "list", "duration", "size"]
     default: Parameter | None = None
     least: int = 0
     most: int | None = None
@@ -69,7 +69,8 @@ class StepKind:
 
     ``release`` rises when the result for the same input would change. ``target`` is the
     ``module:function`` that is called with a ``ChildTask``, in a child process or, where
-    ``place`` is ``worker``, in the worker itself (only for code that no file can hurt).
+    ``place`` is ``worker``, in the worker itself (only for code that no file can hurt). Of a step
+    whose place is ``network`` the worker only carries the bytes, by the ``post`` of ``perform``.
     ``takes_any_bytes`` says that empty files and content of another type than announced are fine.
     ``tools`` are the programs that must be installed.
     """
@@ -79,7 +80,7 @@ class StepKind:
     target: str
     media_types: tuple[str, ...] = ANY_TYPE
     fields: Mapping[str, Field] = field(default_factory=dict)
-    place: Literal["child", "worker"] = "child"
+    place: Literal["child", "worker", "network"] = "child"
     takes_any_bytes: bool = False
     tools: tuple[str, ...] = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from domain.recipes import Parameter
 from jobs.steps.kinds import Field, StepKind
@@ -63,6 +64,8 @@ def _value(value: object, field: Field) -> Parameter:
     match field.form, value:
         case "text", str():
             return _chosen(value, field)
+        case "address", str():
+            return _address(value)
         case "flag", bool():
             return value
         case "number", int() if not isinstance(value, bool):
@@ -86,6 +89,19 @@ def _chosen(value: str, field: Field) -> str:
         raise _WrongError("a NUL character can't be passed on")
     if field.choices and value not in field.choices:
         raise _WrongError(f"expected one of {', '.join(field.choices)}")
+    return value
+
+
+def _address(value: str) -> str:
+    try:
+        parts = urlsplit(value)
+        is_http = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_http = False
+    if not is_http:
+        raise _WrongError('expected an address like "https://host/path"')
+    if "@" in parts.netloc:
+        raise _WrongError("holds a user or a password: use auth, with the secret as env:NAME")
     return value
 
 

@@ -37,6 +37,7 @@ WITHOUT = {
     "app.store.migrate._copied": "a copy is whole when it has its name; migrate.commit.before",
     "jobs.outbound.credentials._asked": "outbound.connect: asks for a token, changes nothing",
     "jobs.outbound.wire._connected": "inside outbound.connect.before and outbound.connect.after",
+    "jobs.steps.posting.__call__": "outbound.connect: a repeat has the same key",
     "jobs.runner.effects.open": "passes calls on to what has points",
 }
 

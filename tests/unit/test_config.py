@@ -291,10 +291,13 @@ def test_no_secret_is_in_a_representation(tmp_path: Path) -> None:
 
 
 def test_references_of_a_step_are_not_pinned_with_the_recipe(tmp_path: Path) -> None:
-    text = SMALL.replace('use = "text" }', 'use = "http", token = "env:TOKEN" }')
+    text = SMALL.replace('use = "text" }', 'use = "http", auth = "bearer env:TOKEN" }')
     config = good(tmp_path, text)
-    assert config.recipes[0].recipe.steps[0].parameters == (("token", "env:TOKEN"),)
-    assert config.step_secrets["env:TOKEN"].reveal() == "t0ken-value"
+    assert config.recipes[0].recipe.steps[0].parameters == (("auth", "bearer env:TOKEN"),)
+    auth = config.step_auth["bearer env:TOKEN"]
+    assert isinstance(auth, Bearer)
+    assert auth.token.reveal() == "t0ken-value"
+    assert "t0ken-value" not in repr(config)
 
 
 def test_changed_keys_are_named_without_values(tmp_path: Path) -> None:
