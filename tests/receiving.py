@@ -129,8 +129,9 @@ class Receiver:
             told = {name.lower(): value for name, value in answer.getheaders()}
             return Reply(answer.status, told, answer.read())
 
-    def break_off(self, body: bytes) -> None:
-        """Post a delivery and hang up before its answer can be read."""
+    @contextmanager
+    def unheard(self, body: bytes) -> Iterator[None]:
+        """Post a delivery, and on leaving hang up without having read its answer."""
         self.requests += 1
         place = urlsplit(self.url)
         lines = [f"{n}: {v}" for n, v in (signed(body) | {"host": "x"}).items()]
@@ -139,6 +140,7 @@ class Receiver:
         )
         with socket.create_connection((place.hostname or "", place.port or 0)) as peer:
             peer.sendall(head.encode() + body)
+            yield
 
     @contextmanager
     def running(self, *, point: str = "") -> Iterator[subprocess.Popen[bytes]]:

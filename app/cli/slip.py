@@ -88,7 +88,7 @@ def _head(file: dict[str, Any], moment: words.Moment) -> Iterator[RenderableType
 
 def _stamped(stamps: Iterable[Stamp], moment: words.Moment) -> Iterator[RenderableType]:
     """All stations in the order of time; what has no time yet comes last."""
-    rows = sorted(stamps, key=_when)
+    rows = sorted(stamps, key=lambda stamp: _when(stamp.at))
     columns = (
         Column("when", lambda row, moment: moment.shown(row["at"]) or "-", is_whole=True),
         Column("where", lambda row, _: row["where"], is_whole=True),
@@ -97,9 +97,9 @@ def _stamped(stamps: Iterable[Stamp], moment: words.Moment) -> Iterator[Renderab
     yield table((asdict(stamp) for stamp in rows), columns, moment)
 
 
-def _when(stamp: Stamp) -> tuple[bool, float]:
+def _when(told: str | None) -> tuple[bool, float]:
     # As numbers: the texts differ in length, since they end where their fraction does.
-    at = words.instant(stamp.at)
+    at = words.instant(told)
     return at is None, at.timestamp() if at else 0.0
 
 
@@ -207,7 +207,7 @@ def _of_message(message: dict[str, Any]) -> Iterator[Stamp]:
 
 def _attempts(work: dict[str, Any], where: str) -> Iterator[Stamp]:
     """Each try; behind one that failed the next, which is due where it has not been yet."""
-    tries = work["attempts"]
+    tries = sorted(work["attempts"], key=lambda attempt: _when(attempt["at"]))
     following = [attempt["at"] for attempt in tries[1:]] + [work["due_at"]]
     numbers = ordered.numbered(tries)
     for attempt, number, again in zip(tries, numbers, following, strict=False):

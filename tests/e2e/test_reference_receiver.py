@@ -121,8 +121,8 @@ def failure_before_the_commit(r: Receiver) -> None:
 
 def lost_answer(r: Receiver) -> None:
     body, before = body_of("unheard"), r.effects()
-    r.break_off(body)
-    until(lambda: r.effects() != before)
+    with r.unheard(body):
+        until(lambda: r.effects() != before)
     r.holds("an unheard answer is repeated", r.send(body).verdict == (200, "duplicate"))
     r.holds("and its effect made once", r.effects() == {k: n + 1 for k, n in before.items()})
 
@@ -273,8 +273,7 @@ def test_a_process_that_dies_before_its_answer_kept_all_or_nothing(
     body = body_of("killed")
     with r.running():
         before = r.effects()
-    with r.running(point=point) as process:
-        r.break_off(body)
+    with r.running(point=point) as process, r.unheard(body):
         process.wait(60)
     assert (r.effects() != before) is is_kept
     with r.running():

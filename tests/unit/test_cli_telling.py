@@ -24,7 +24,7 @@ def job(*attempts: dict[str, Any], due_at: str | None = None) -> dict[str, Any]:
     ended = None if due_at else "2026-05-04T11:59:00Z"
     state = "waiting" if due_at else "dead"
     told: dict[str, Any] = {"id": "job_1", "name": "download", "kind": "download", "state": state}
-    told |= {"attempts": list(attempts), "ended_at": ended, "due_at": due_at}
+    told |= {"source": "inbox", "attempts": list(attempts), "ended_at": ended, "due_at": due_at}
     return told | {"error": "404", "progress": None}
 
 
@@ -53,7 +53,7 @@ def file_with(*jobs: dict[str, Any]) -> dict[str, Any]:
 def shown(documents: Mapping[str, Any], *told: str) -> str:
     def answer(request: Received, peer: Peer) -> None:
         path = request.target.partition("?")[0].removeprefix("/api/v1")
-        peer.respond(200, json.dumps(documents.get(path, {"items": []})).encode())
+        peer.respond(200, json.dumps(documents.get(path, {"items": [], "paused": {}})).encode())
 
     with serving(answer) as server:
         environ = {"LAUFZETTEL_TOKEN": "x"}
