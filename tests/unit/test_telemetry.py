@@ -43,7 +43,7 @@ def test_nothing_in_a_value_begins_a_second_line(log_lines: io.StringIO, as_json
     configure_logs(stream, clock=SettableClock(NOON), as_json=as_json)
     hostile = 'a\nb\r\tc\x1b[31m\x85\u2028\u202e"} {"event":"forged"'
     log.warning("delivery.refused", reason=hostile, headers={"x\ny": hostile})
-    logging.getLogger("some.library").warning("%s", hostile)
+    logging.getLogger("some.package").warning("%s", hostile)
     text = stream.getvalue()
     assert text.count("\n") == 2
     assert text.isascii()
@@ -63,12 +63,12 @@ def test_no_secret_reaches_a_line(records: Records) -> None:
         body=b"s3cret",
         attempts=[{"url": url}],
     )
-    logging.getLogger("some.library").warning("GET %s failed", url)
+    logging.getLogger("some.package").warning("GET %s failed", url)
     first, second = records()
     assert "s3cret" not in json.dumps([first, second])
     assert first["url"] == "https://erp.example/hooks"
     assert first["reason"] == "cannot reach https://erp.example/hooks gave up"
-    assert second["library"] == "some.library"
+    assert second["library"] == "some.package"
 
 
 def test_an_error_is_told_by_type_and_place_only(records: Records) -> None:
