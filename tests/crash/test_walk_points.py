@@ -15,7 +15,13 @@ from tests.crash.test_runtime_points import started
 from tests.integration.test_walks import SECRET, Dropbox, text
 from tests.servers import closed_port, serving
 
-POINTS = ("changes.found.stored",)
+POINTS = (
+    "changes.request.before",
+    "changes.request.after",
+    "changes.found.before",
+    "changes.found.stored",
+    "changes.cursor.kept",
+)
 
 
 def rows(folder: Path, query: str) -> list[tuple[object, ...]]:
