@@ -144,7 +144,11 @@ class Ledger:
 
     def _operate_apart(self, operation: Callable[[sa.Connection, int], T]) -> T:
         """On PostgreSQL: at once, on a connection of its own."""
-        with translated(), self._store.writing.begin() as connection:
+        with translated():
+            return _again(lambda: self._operated(operation))
+
+    def _operated(self, operation: Callable[[sa.Connection, int], T]) -> T:
+        with self._store.writing.begin() as connection:
             return operation(connection, self._writer.begin(connection, ()))
 
     @property
@@ -211,13 +215,7 @@ class Ledger:
 
     def _persist(self, entries: Sequence[_Entry]) -> list[Any]:
         """Transact, again after a deadlock, and find out what became of a lost commit."""
-        for _ in range(MOST_REPEATS):
-            try:
-                return self._transact(entries)
-            except sa.exc.DBAPIError as error:
-                if not is_transient(error):
-                    raise
-        return self._transact(entries)
+        return _again(lambda: self._transact(entries))
 
     def _transact(self, entries: Sequence[_Entry]) -> list[Any]:
         connection = self._connected()
@@ -283,6 +281,20 @@ class Ledger:
         if connection is not None:
             connection.invalidate()
             connection.close()
+
+
+def _again(transaction: Callable[[], T]) -> T:
+    """What the transaction gives; after a deadlock or a serialization failure the whole once more.
+
+    The server broke it off for another's sake: nothing of it is stored, and nothing is wrong.
+    """
+    for _ in range(MOST_REPEATS):
+        try:
+            return transaction()
+        except sa.exc.DBAPIError as error:
+            if not is_transient(error):
+                raise
+    return transaction()
 
 
 def _concluded(

@@ -20,7 +20,7 @@ from app.telemetry import Metrics, Span, Traces, log
 from app.telemetry.traces import trace_id_of
 from domain.commands import Refusal
 from domain.outcomes import Again, Dead, Unclear
-from jobs.runner.circuits import Circuits
+from jobs.runner.circuits import Circuits, Lesson
 from jobs.runner.claims import Claim, ClaimedMessage, Claims, Wanted
 from jobs.runner.effects import Effects, Result
 from jobs.runner.ending import (
@@ -38,6 +38,9 @@ from jobs.runner.holds import Held, Holds, now_ms
 __all__ = ["Result", "Runner", "finish_of"]
 
 _TRY_AGAIN_S = 0.5
+
+# What the end of a claim left behind: the claim that follows, and what it taught.
+_Ended = tuple[Claim | None, Lesson | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,16 +114,16 @@ class Runner:
         finish = finish_of(lease, result, terms.retry, held.span)
         unit = requests(finish, lease, result, now_ms(self.clock), refused=refused)
 
-        def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> Claim | None:
+        def then(connection: Connection, at_ms: int, answers: tuple[Answer, ...]) -> _Ended:
             if isinstance(answers[0], Refusal):
-                return None
+                return None, None
             wait_for_others(connection, lease, result, at_ms)
-            self._learn(connection, lease.scope, result, at_ms)
-            return self._succeed(connection, at_ms, answers)
+            lesson = self._learn(connection, lease.scope, result, at_ms)
+            return self._succeed(connection, at_ms, answers), lesson
 
         while True:
             try:
-                answers, successor = self.ledger.conclude(unit, then).result()
+                answers, (successor, lesson) = self.ledger.conclude(unit, then).result()
             except LedgerClosedError:
                 return None
             except StoreUnavailableError:
@@ -128,6 +131,8 @@ class Runner:
                     return None
                 self.clock.wait(self.stopping, _TRY_AGAIN_S)
             else:
+                if lesson is not None:
+                    self.circuits.keep(lesson)
                 if isinstance(answers[0], Refusal):
                     log.info("job.result_dropped", work_id=lease.id, reason=answers[0].reason)
                 return successor
@@ -144,11 +149,14 @@ class Runner:
         except (StoreUnavailableError, LedgerClosedError):
             return 0
 
-    def _learn(self, connection: Connection, scope: str, result: Result, at_ms: int) -> None:
+    def _learn(
+        self, connection: Connection, scope: str, result: Result, at_ms: int
+    ) -> Lesson | None:
         policy = self.claims.gate.terms(scope).breaker
         success = is_success(result)
-        if policy is not None and success is not None:
-            self.circuits.learn(connection, scope, policy, at_ms, is_success=success)
+        if policy is None or success is None:
+            return None
+        return self.circuits.learn(connection, scope, policy, at_ms, is_success=success)
 
     def _succeed(
         self, connection: Connection, at_ms: int, answers: tuple[Answer, ...]

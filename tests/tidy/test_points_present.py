@@ -30,7 +30,7 @@ WITHOUT = {
     "app.compose.serving._fetcher": "outbound.connect: reads a document, changes nothing",
     "app.compose.serving.fetch": "the same",
     "app.compose.preparing.identity_of": "one row once, before anything is served",
-    "app.ledger._operate_apart": "claims and renewals: runner.claim.after",
+    "app.ledger._operated": "claims and renewals: runner.claim.after",
     "app.ledger.sequencing._lead": "takes a term, which another takes after its end",
     "app.ledger.sequencing._resign": "gives a term up, which would end by itself",
     "app.store.locks.alone": "holds a lock and writes nothing",
