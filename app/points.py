@@ -1,9 +1,12 @@
 """Named points at which a test may kill the process: the places where a crash would hurt.
 
+A point may also fail instead, as the machine does there: a full disk, a store that cannot be read.
+
 A point does nothing unless the process's own environment arms it inside a scratch area:
 
 - ``LAUFZETTEL_SCRATCH=FOLDER`` names the scratch area; without it nothing can be armed.
-- ``LAUFZETTEL_POINT=name[:count],...`` kills the process (SIGKILL) at the count-th passing.
+- ``LAUFZETTEL_POINT=name[:count],...`` kills the process (SIGKILL) at the count-th passing;
+  ``name[:count]=ENOSPC`` lets that passing fail with this errno.
 - ``LAUFZETTEL_TRACE=1`` appends each passed point to ``points.trace`` in the scratch area.
 
 No request and no configuration file can arm a point.
@@ -11,10 +14,12 @@ No request and no configuration file can arm a point.
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import threading
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -66,25 +71,38 @@ class PointError(ValueError):
     """A point was passed or armed that ``POINTS`` does not declare."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A point that is armed: at which passing, and the errno there; 0 kills."""
+
+    name: str
+    count: int
+    number: int
+
+
 class Armed:
     """What the environment armed: how many passings are left, and where passings are written."""
 
-    def __init__(self, left: dict[str, int], trace: Path | None, kill: Callable[[], None]) -> None:
-        self._left = left
+    def __init__(self, entries: list[_Entry], trace: Path | None, kill: Callable[[], None]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._left = {entry.name: entry.count for entry in entries}
         self._trace = trace
         self._kill = kill
         self._lock = threading.Lock()
 
     def passed(self, name: str) -> None:
-        """Write the passing down, then die if it was the last one allowed."""
+        """Write the passing down, then die or fail if it was the last one allowed."""
         with self._lock:
             if self._trace is not None:
                 _append(self._trace, f"{os.getpid()} {name}\n")
             if name not in self._left:
                 return
             self._left[name] -= 1
-            if self._left[name] == 0:
-                self._kill()
+            if self._left[name]:
+                return
+            if number := self._entries[name].number:
+                raise OSError(number, os.strerror(number))
+            self._kill()
 
 
 def point(name: str) -> None:
@@ -101,9 +119,9 @@ def arm(environ: Mapping[str, str], *, kill: Callable[[], None]) -> Armed | None
     folder = environ.get("LAUFZETTEL_SCRATCH", "")
     if not folder or not Path(folder).is_dir():
         return None
-    left = dict(_entry(text) for text in environ.get("LAUFZETTEL_POINT", "").split(",") if text)
+    entries = [_entry(text) for text in environ.get("LAUFZETTEL_POINT", "").split(",") if text]
     trace = Path(folder) / "points.trace" if environ.get("LAUFZETTEL_TRACE") else None
-    return Armed(left, trace, kill) if left or trace else None
+    return Armed(entries, trace, kill) if entries or trace else None
 
 
 @cache
@@ -111,11 +129,15 @@ def _of_this_process() -> Armed | None:
     return arm(os.environ, kill=_die)
 
 
-def _entry(text: str) -> tuple[str, int]:
-    name, _, count = text.strip().partition(":")
+def _entry(text: str) -> _Entry:
+    place, _, failure = text.strip().partition("=")
+    name, _, count = place.partition(":")
     if name not in _DECLARED:
         raise PointError(f"LAUFZETTEL_POINT names {name!r}, which is not declared in POINTS")
-    return name, int(count or 1)
+    number = getattr(errno, failure, 0)
+    if failure and not number:
+        raise PointError(f"LAUFZETTEL_POINT names {failure!r}, which is no errno")
+    return _Entry(name, int(count or 1), number)
 
 
 def _append(path: Path, line: str) -> None:

@@ -21,7 +21,7 @@ POLL_S = 1.0
 CALM_S = 2.0
 # A wake-up that nobody has answered by then is taken for lost and sent again. One that was given
 # away is never answered here: if its row is still due by then, nobody had a thread for it.
-_FORGOTTEN_S = 30.0
+FORGOTTEN_S = 30.0
 _GIVEN_AWAY_S = 2.0
 _MOST_AT_ONCE = 64
 # Every commit asks for a look: the first has it at once, and under load one look serves many.
@@ -130,7 +130,7 @@ class Relay:
         now_s = self._parts.clock.monotonic()
         with self._lock:
             for work, sent in list(self._sent.items()):
-                if sent.at_s < now_s - (_FORGOTTEN_S if sent.is_here else _GIVEN_AWAY_S):
+                if sent.at_s < now_s - (FORGOTTEN_S if sent.is_here else _GIVEN_AWAY_S):
                     del self._sent[work]
 
     def _under_way(self, scope: str, kind: WorkKind) -> int:

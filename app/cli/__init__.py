@@ -31,6 +31,7 @@ from app.cli.demo.command import demo
 from app.cli.four import FOUR
 from app.cli.outputs import guarded
 from app.cli.screen import DEFAULT_CONFIG, ConfigOption, UrlOption, refuse
+from app.cli.torture.command import torture
 
 app = typer.Typer(
     name="laufzettel",
@@ -82,6 +83,7 @@ app.command()(copies.move)
 app.command()(erasing.erase)
 app.command()(erasing.hold)
 app.command()(erasing.release)
+app.command()(torture)
 app.command()(completion.completion)
 app.add_typer(auditing.app, name="slip")
 app.add_typer(tokens.app, name="tokens")

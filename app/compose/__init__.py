@@ -119,16 +119,18 @@ def compose_run(
     *,
     clock: Clock | None = None,
     dice: Dice | None = None,
+    broker: LocalBroker | None = None,
     has_web: bool = True,
 ) -> Process | Refused:
     """Web, worker and scheduler in one process; nothing runs before ``start``.
 
-    Without ``has_web`` nobody is listened to: facts come through the Ledger alone.
+    Without ``has_web`` nobody is listened to: facts come through the Ledger alone. ``broker``
+    carries wake-ups inside the process, if not the usual one does.
     """
     base = _prepared(config, (clock or SystemClock(), dice or SystemDice()), migrate.prepare)
     if isinstance(base, Refused):
         return base
-    return Process(base, _worker(base), _web(base) if has_web else None)
+    return Process(base, _worker(base, broker=broker), _web(base) if has_web else None)
 
 
 def compose_web(config: Config, *, port: int | None = None) -> Process | Refused:
@@ -174,7 +176,9 @@ def _prepared(
         raise
 
 
-def _worker(base: Base, kinds: frozenset[WorkKind] = KINDS) -> Worker:
+def _worker(
+    base: Base, kinds: frozenset[WorkKind] = KINDS, *, broker: LocalBroker | None = None
+) -> Worker:
     url = base.config.installation.broker.reveal()
     return Worker(
         Parts(
@@ -183,7 +187,7 @@ def _worker(base: Base, kinds: frozenset[WorkKind] = KINDS) -> Worker:
             ledger=base.ledger,
             blobs=base.blobs,
             scratch=base.scratch,
-            broker=LocalBroker(),
+            broker=broker or LocalBroker(),
             others=None if url.startswith("memory:") else open_broker(url),
             kinds=kinds,
             clock=base.clock,

@@ -283,3 +283,12 @@ def pending(connection: sa.Connection) -> Mapping[tuple[str, str], int]:
         for name, count in connection.execute(query):
             found[part, name] = found.get((part, name), 0) + count
     return found
+
+
+def unfinished(connection: sa.Connection) -> int:
+    """How many jobs and messages are still to be done, or are being done."""
+    found = 0
+    for table, states in ((t.jobs, t.OPEN_JOBS), (t.messages, t.OPEN_MESSAGES), (t.leases, None)):
+        query = sa.select(sa.func.count()).select_from(table)
+        found += connection.execute(query if states is None else query.where(states)).scalar_one()
+    return found

@@ -15,7 +15,9 @@ def settings_of(
     destination: Destination, *, http: Http, clock: Clock
 ) -> NotifySettings | InvalidSecret:
     """What sending to this destination needs; built once, it holds renewable credentials."""
-    sign = signer(tuple(secret.reveal() for secret in destination.secrets))
+    secrets = tuple(secret.reveal() for secret in destination.secrets)
+    # Without a secret messages go out unsigned, which check warns of.
+    sign = signer(secrets) if secrets else None
     if isinstance(sign, InvalidSecret):
         return sign
     target = target_of(destination)

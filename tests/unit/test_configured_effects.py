@@ -52,12 +52,15 @@ def test_private_opens_the_destinations_own_host_and_no_other(http: Outbound) ->
     assert url not in repr(made)
 
 
-def test_a_secret_that_cannot_sign_is_said_so(http: Outbound) -> None:
+def test_a_secret_that_cannot_sign_is_said_so_and_without_one_nothing_is_signed(
+    http: Outbound,
+) -> None:
     wrong = Destination("erp", "https://e.example", secrets=(Configured("env:X", "whsec_!"),))
+    assert isinstance(notify.settings_of(wrong, http=http, clock=SystemClock()), InvalidSecret)
     none = Destination("erp", "https://e.example")
-    for destination in (wrong, none):
-        made = notify.settings_of(destination, http=http, clock=SystemClock())
-        assert isinstance(made, InvalidSecret)
+    made = notify.settings_of(none, http=http, clock=SystemClock())
+    assert isinstance(made, notify.NotifySettings)
+    assert made.sign is None
 
 
 def test_download_settings_are_those_of_the_source(http: Outbound) -> None:

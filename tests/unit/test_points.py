@@ -41,6 +41,21 @@ def test_without_a_scratch_area_nothing_is_armed() -> None:
     assert (lived.returncode, lived.stdout) == (0, "passed\n" * 3)
 
 
+@pytest.mark.req("F11")
+def test_an_armed_point_may_fail_as_the_machine_does(
+    tmp_path: Path, no_kill: Callable[[], None]
+) -> None:
+    environ = {"LAUFZETTEL_POINT": "blobs.put.before:2=ENOSPC"}
+    armed = arm({**environ, "LAUFZETTEL_SCRATCH": str(tmp_path)}, kill=no_kill)
+    assert armed
+    armed.passed("blobs.put.before")
+    with pytest.raises(OSError, match=r"(?i)no space"):
+        armed.passed("blobs.put.before")
+    armed.passed("blobs.put.before")
+    with pytest.raises(PointError, match="no errno"):
+        arm({"LAUFZETTEL_POINT": "blobs.put.before=E", "LAUFZETTEL_SCRATCH": "."}, kill=no_kill)
+
+
 def test_the_trace_names_every_passed_point(tmp_path: Path) -> None:
     run({"LAUFZETTEL_TRACE": "1", "LAUFZETTEL_SCRATCH": str(tmp_path)})
     lines = (tmp_path / "points.trace").read_text().splitlines()

@@ -76,7 +76,7 @@ class Installation:
     ) -> None:
         self.folder, self.port = folder, port
         self._clock = clock
-        self._environ = {**environ, "PYTHONPATH": _search_path(environ)}
+        self._environ = {**environ, "PYTHONPATH": search_path(environ)}
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -166,7 +166,8 @@ class Installation:
         return True
 
 
-def _search_path(environ: Mapping[str, str]) -> str:
+def search_path(environ: Mapping[str, str]) -> str:
+    """Where a child process finds the modules of this program."""
     # From a checkout that is not installed, the child has to find the same modules.
     root = str(Path(app.__file__).parents[1])
     return ":".join(part for part in (root, environ.get("PYTHONPATH", "")) if part)

@@ -68,7 +68,7 @@ class Sender:
     def once(self, event: SourceEvent) -> Answer:
         """One attempt, freshly signed."""
         now = self._clock.now()
-        request = profiles.compose(self._source, event, self._signed_url, now, ed25519=_ed25519)
+        request = profiles.compose(self._source, event, self._signed_url, now, ed25519=ed25519)
         if isinstance(request, Refused):
             return Answer(0, {}, reason=request.reason, is_final=True)
         answer = self._posted(request)
@@ -113,7 +113,8 @@ class Sender:
             )
 
 
-def _ed25519(key: bytes, message: bytes) -> bytes:
+def ed25519(key: bytes, message: bytes) -> bytes:
+    """Sign as sources with a private key do."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
     return Ed25519PrivateKey.from_private_bytes(key[:_SEED_BYTES]).sign(message)

@@ -39,7 +39,7 @@ def staged(
         erp = LoopbackServer(receiver.respond).start()
         ending.callback(erp.stop)
         ending.callback(receiver.close)
-        installation = Installation(folder, port=_free_port(), clock=clock, environ=environ)
+        installation = Installation(folder, port=free_port(), clock=clock, environ=environ)
         installation.write(secrets, platform=files.host, erp=erp.url("/hooks"))
         ending.callback(installation.kill)
         sender = _sender(secrets.platform, installation, clock, journal)
@@ -81,7 +81,8 @@ def _fill(platform: Platform, scenes: tuple[Scene, ...]) -> None:
             platform.misbehave(document.file_id, version, *moods)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on now."""
     # The process is started twice on one port, so it has to be known beforehand.
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])

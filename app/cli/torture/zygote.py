@@ -1,11 +1,13 @@
 """Forks ready processes: all is imported once, so that a start costs a moment, not a second.
 
 A forked child is a process of its own: it gets an environment, a log file and arguments, runs the
-real command line, and dies for good when it is killed. The zygote has one thread and opens nothing.
+real command line (or one troubled life, ``app.cli.torture.life``), and dies for good when it is
+killed. The zygote has one thread and opens nothing.
 """
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
@@ -19,19 +21,19 @@ from typing import Any, NoReturn
 MODULES = (
     "app.cli",
     "app.cli.parted",
+    "app.cli.torture.life",
     "app.compose",
     "app.compose.sharing",
     "app.telemetry",
     "app.store.migrate",
     "app.web.server",
-    "jobs.broker.redis",
     "jobs.worker",
     "logging.config",
-    "psycopg",
-    "sqlalchemy.dialects.postgresql.psycopg",
     "sqlalchemy.dialects.sqlite",
     "structlog.dev",
 )
+# What only an installation with services has.
+IF_THERE = ("jobs.broker.redis", "psycopg", "sqlalchemy.dialects.postgresql.psycopg")
 RUNNING: set[int] = set()
 
 
@@ -39,12 +41,17 @@ def main() -> None:
     """Take one order a line; answer each with one line, until there are no more."""
     for module in MODULES:
         importlib.import_module(module)
+    for module in IF_THERE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+    # Ctrl-C is for the one who gives the orders.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     say("ready")
     while line := sys.stdin.readline():
         order = json.loads(line)
-        answer = start(order) if "argv" in order else poll(order["pid"])
+        answer = start(order) if "log" in order else poll(order["pid"])
         say(json.dumps(answer))
-    for pid in RUNNING:  # who gave the orders is gone: nothing of its test may stay behind
+    for pid in RUNNING:  # who gave the orders is gone: nothing of its run may stay behind
         os.kill(pid, signal.SIGKILL)
     os._exit(0)  # tearing down all that was imported takes seconds, and serves nobody
 
@@ -56,7 +63,7 @@ def say(line: str) -> None:
 
 
 def start(order: dict[str, Any]) -> int:
-    """Fork a child that runs the command line; gives its process id."""
+    """Fork a child that does as the order says; gives its process id."""
     pid = os.fork()
     if pid == 0:
         become(order)
@@ -79,21 +86,36 @@ def become(order: dict[str, Any]) -> NoReturn:
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _redirect(order)
-        os.environ.clear()
-        os.environ.update(order["environ"])
-        time.tzset()
+        _be_in(order["environ"])
         os.chdir(order.get("folder", "."))
-        sys.argv = ["laufzettel", *order["argv"]]
-        importlib.import_module("app.cli").main()
-        code = 0
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        code = _live(order["life"]) if "life" in order else _command(order["argv"])
     except BaseException:  # noqa: BLE001 - whatever it was, the parent's loop must not go on here
         traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
+
+
+def _be_in(environ: dict[str, str]) -> None:
+    # A forked child takes the environment that a started one would have been given.
+    os.environ.clear()  # noqa: TID251
+    os.environ.update(environ)  # noqa: TID251
+    time.tzset()
+
+
+def _command(argv: list[str]) -> int:
+    sys.argv = ["laufzettel", *argv]
+    try:
+        importlib.import_module("app.cli").main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def _live(plan: dict[str, Any]) -> int:
+    code: int = importlib.import_module("app.cli.torture.life").live(plan)
+    return code
 
 
 def _redirect(order: dict[str, Any]) -> None:

@@ -1,0 +1,1 @@
+"""The crash suite on one's own configuration: the program killed and troubled, counted outside."""
