@@ -48,11 +48,11 @@ def unplaced(store: Store) -> int:
         return int(connection.execute(sa.text("SELECT count(*) FROM unsequenced")).scalar_one())
 
 
-def flow(made: Fleet, *, files: int, seed: int) -> None:
+def flow(made: Fleet, *, files: int, seed: int, first: int = 0) -> None:
     """Offer the files, every fourth in two versions, and deliver each three times in any order."""
     dice = random.Random(seed)
     events = []
-    for number in range(files):
+    for number in range(first, first + files):
         events.append(made.version(f"F-{number}"))
         if number % 4 == 0:
             events.append(made.version(f"F-{number}", 2))
@@ -121,11 +121,14 @@ def test_nothing_is_lost_or_doubled_while_processes_of_every_kind_are_killed(
             flow(made, files=files, seed=seed)
             disturb(made, postgres, valkey, times=2 if is_full else 1)
             until(made.is_told, within_s=3000 if is_full else 300)
+            # A fast machine may be through before the first one is due: it is given more to do.
+            while not killer.killed:
+                flow(made, files=8, seed=seed, first=len(made.expected))
+                until(made.is_told, within_s=300)
         store = open_store(url)
         until(lambda: unfinished(store) == 0, within_s=120)
         until(lambda: unplaced(store) == 0, within_s=60)
         assert made.stop() == [0, 0]
-        assert killer.killed > 0
         judge(made, store)
         sys.stdout.write(f"{killer.killed} killed, {figures(made, store)}\n")
         store.close()
