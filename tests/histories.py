@@ -15,9 +15,9 @@ from app.clock import SeededDice, SettableClock
 from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Accept, Answer, Control, Finish, Order, Request
-from app.store import leases
 from app.store import tables as t
 from app.store.engine import Store
+from app.store.leases import Hold
 from domain import commands as c
 from domain.events import Artifact
 from domain.ids import derive
@@ -25,6 +25,7 @@ from domain.installation import CONTROL_STREAM, Paused, RecipeDefined, Resumed
 from domain.outcomes import Again, Dead, Done, Unclear
 from domain.recipes import Recipe, Step
 from domain.schedule import RetryPolicy
+from tests import claiming
 
 KEY = b"k" * 32
 START = datetime(2026, 11, 30, 10, 0, tzinfo=UTC)
@@ -155,8 +156,8 @@ class History:
 
     def finish_job(self, job: str, how: str) -> None:
         """Claim this job and end it so."""
-        hold = leases.Hold("w", 1, FAR_MS, -2 * FAR_MS if how == "lost" else 60_000)
-        lease = self.ledger.operate(lambda found, _: leases.claim_job(found, job, hold))
+        hold = Hold("w", 1, FAR_MS, -2 * FAR_MS if how == "lost" else 60_000)
+        lease = self.ledger.operate(lambda found, _: claiming.claim_job(found, job, hold))
         if lease is None:
             return
         digest = hashlib.sha256(f"{lease.stream}{self.random.randint(0, 2)}".encode()).hexdigest()
@@ -179,8 +180,8 @@ class History:
 
     def finish_message(self, message: str, how: str) -> None:
         """Claim this message and end it so."""
-        hold = leases.Hold("w", 1, FAR_MS, 60_000)
-        lease = self.ledger.operate(lambda found, _: leases.claim_message(found, message, hold))
+        hold = Hold("w", 1, FAR_MS, 60_000)
+        lease = self.ledger.operate(lambda found, _: claiming.claim_message(found, message, hold))
         if lease is None:
             return
         outcome: c.MessageOutcome = {

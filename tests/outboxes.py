@@ -16,7 +16,6 @@ from app.compose.preparing import record_start
 from app.config import Config
 from app.ledger import Ledger
 from app.ledger.requests import Accepted, Answer, Finish, Recorded
-from app.store import leases
 from app.store import tables as t
 from app.store.leases import Hold, Lease
 from domain.commands import Cause, FinishJob, Stored
@@ -24,6 +23,7 @@ from domain.events import Artifact
 from domain.ids import derive
 from domain.outcomes import Done
 from domain.schedule import RetryPolicy
+from tests import claiming
 from tests import runtimes as r
 
 _AT_ONCE = 500
@@ -73,7 +73,7 @@ def _ready(connection: Any) -> list[str]:
 
 def _claimed(connection: Any, now_ms: int, ledger: Ledger) -> list[Lease]:
     hold = Hold("test", ledger.book.incarnation, now_ms, 60_000)
-    found = [leases.claim_job(connection, job, hold) for job in _ready(connection)]
+    found = [claiming.claim_job(connection, job, hold) for job in _ready(connection)]
     return [lease for lease in found if lease is not None]
 
 

@@ -7,7 +7,7 @@ import itertools
 from pathlib import Path
 
 from app.ledger.requests import Finish, Order
-from app.store import attempts, leases
+from app.store import attempts
 from app.store import tables as t
 from app.store.leases import Hold, Lease
 from domain.commands import Accepted, AnyFileCommand, Cause, FinishJob, FinishMessage, Stored
@@ -15,6 +15,7 @@ from domain.events import Artifact
 from domain.ids import derive
 from domain.outcomes import Dead, Done, Unclear
 from domain.schedule import RetryPolicy
+from tests import claiming
 from tests.installations import Installation, found
 
 _NUMBERS = itertools.count(10**12)
@@ -23,7 +24,7 @@ _SYSTEM = Cause("attempt")
 
 def claimed(running: Installation, work: str, *, is_job: bool) -> Lease:
     """A lease on an open piece of work."""
-    claim = leases.claim_job if is_job else leases.claim_message
+    claim = claiming.claim_job if is_job else claiming.claim_message
 
     def begin(connection: object, now_ms: int) -> Lease:
         hold = Hold("test", running.ledger.book.incarnation, now_ms, 60_000)

@@ -14,7 +14,7 @@ from app.store.errors import StoreUnavailableError
 from app.telemetry import log
 
 # A notice takes a lock of the whole server for a moment, so a busy process says it this often.
-_QUIET_S = 0.01
+_QUIET_S = 0.025
 _TRY_AGAIN_S = 1.0
 # How long a stop waits for the one who listens.
 _LISTEN_S = 0.5

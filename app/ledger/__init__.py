@@ -23,6 +23,7 @@ from app.ledger.requests import Answer, Finish, Request
 from app.ledger.streams import streams_of
 from app.ledger.writers import OwnedWriter, SharedWriter, Writer
 from app.points import point
+from app.store import rows
 from app.store.engine import Store, is_lost, is_transient, translated
 from app.store.errors import StoreError, StoreUnavailableError
 from app.telemetry import log
@@ -228,8 +229,10 @@ class Ledger:
             done = [e.operation(connection, now_ms) if e.operation else None for e in entries]
             batch = Batch(connection, Setting(self.book, self._writer.numbers, self._dice), now_ms)
             answers = iter(batch.run(units))
-            self._writer.place(connection, batch.numbered)
-            mark = self._writer.mark(connection, now_ms)
+            with rows.together(connection):
+                batch.write()
+                self._writer.place(connection, batch.numbered)
+                mark = self._writer.mark(connection, now_ms)
             results = [
                 _concluded(e, next(answers), connection, now_ms) if e.operation is None else result
                 for e, result in zip(entries, done, strict=True)

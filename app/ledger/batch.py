@@ -30,7 +30,7 @@ from app.ledger.requests import (
 )
 from app.ledger.streams import file_stream
 from app.ledger.writing import write
-from app.store import breakers, deliveries, event_log, leases, projections, receipts, walks
+from app.store import breakers, deliveries, event_log, leases, projections, receipts, rows, walks
 from app.store import tables as t
 from app.store.codec import encode_event
 from app.store.deliveries import Delivery
@@ -62,7 +62,7 @@ class Setting:
 
 
 class Batch:
-    """Decides a sequence of units on one connection; writes nothing until ``write``."""
+    """Decides a sequence of units on one connection; what follows from them waits for ``write``."""
 
     def __init__(self, connection: sa.Connection, setting: Setting, now_ms: int) -> None:
         self._connection = connection
@@ -79,15 +79,15 @@ class Batch:
         self._numbers: list[int] = []
 
     def run(self, units: Sequence[Unit]) -> list[tuple[Answer, ...]]:
-        """Decide and write; the answers are true once the transaction has been committed."""
+        """Decide; the answers are true once all of ``write`` has been committed."""
         requests = [request for unit in units for request in unit]
         self._receive([r for r in requests if isinstance(r, Accept)])
         self._load(requests)
         answers = [tuple(self._answers(unit)) for unit in units]
-        self._write()
         # Together with the notice that asked: one that was answered is never forgotten.
         wakes = {r.wake for r in requests if isinstance(r, Accept) and r.wake is not None}
         walks.ask(self._connection, wakes, self._now_ms)
+        self._numbers = self._take(len(self._gathered.stored))
         return [tuple(map(self._as_left, answered)) for answered in answers]
 
     def _as_left(self, answer: Answer) -> Answer:
@@ -132,15 +132,17 @@ class Batch:
 
     def _load(self, requests: Iterable[Request]) -> None:
         streams = {s for r in requests if (s := file_stream(r))}
-        if streams:
-            self._files = projections.load(self._connection, streams)
-            self._before = dict(self._files)
-            versions = (v for file in self._files.values() for v in file.versions.values())
-            self._setting.book.learn(self._connection, (v.recipe for v in versions))
-            known = [s for s in streams if self._files[s].revision]
-            self._flying = leases.in_flight(self._connection, known) if known else {}
+        if not streams:
+            return
         works = [_work(r) for r in requests if isinstance(r, Finish)]
-        self._leases = leases.of(self._connection, works) if works else {}
+        with rows.together(self._connection):
+            files = projections.ask(self._connection, streams)
+            flying = leases.in_flight(self._connection, streams)
+            held = leases.of(self._connection, works)
+        self._files, self._flying, self._leases = files(), flying(), held()
+        self._before = dict(self._files)
+        versions = (v for file in self._files.values() for v in file.versions.values())
+        self._setting.book.learn(self._connection, (v.recipe for v in versions))
 
     def _take(self, count: int) -> list[int]:
         return self._setting.numbers.take(self._connection, count) if count else []
@@ -293,8 +295,8 @@ class Batch:
                 projections.upsert(self._connection, t.recipes, [projections.recipe_row(event)])
                 self._setting.book.recipes[digest] = from_canonical(form.encode())
             case ConflictResolved(delivery=delivery):
-                rows = t.deliveries.c.id == int(delivery)
-                settled = t.deliveries.update().where(rows, t.deliveries.c.settled == "")
+                mine = t.deliveries.c.id == int(delivery)
+                settled = t.deliveries.update().where(mine, t.deliveries.c.settled == "")
                 if not self._connection.execute(settled.values(settled=event.outcome)).rowcount:
                     return Refusal("conflict", "the conflict is settled already, or is none")
             case _:
@@ -338,8 +340,8 @@ class Batch:
         self._gathered.deliveries.append((number, delivery))
         return number
 
-    def _write(self) -> None:
-        self._numbers = self._take(len(self._gathered.stored))
+    def write(self) -> None:
+        """Write the events, all that belongs to them, and the rows that they change."""
         write(self._connection, self._gathered, self._numbers)
         projections.write(
             self._connection,

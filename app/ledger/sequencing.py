@@ -14,6 +14,8 @@ from app.store.sequencer import Term
 from app.telemetry import log
 
 MOST_AT_ONCE = 2000
+# Every commit asks for a look: the first has it at once, and under load one look places many.
+REST_S = 0.025
 # Between two looks while nothing is called in: followers see an event this late at the latest.
 PATIENCE_S = 0.25
 STANDBY_S = 5.0
@@ -28,7 +30,9 @@ class Sequencing:
         self._owner = owner
         self._clock = clock
         self._changed = threading.Event()
-        self._is_open = True
+        self._closing = threading.Event()
+        self._term: Term | None = None
+        self._renewed_s = 0.0
         self._thread = threading.Thread(target=self._work, name="sequencer", daemon=True)
 
     def start(self) -> None:
@@ -41,13 +45,13 @@ class Sequencing:
 
     def close(self) -> None:
         """Stop, and give the lead up."""
-        self._is_open = False
+        self._closing.set()
         self._changed.set()
         if self._thread.is_alive():
             self._thread.join()
 
     def _work(self) -> None:
-        while self._is_open:
+        while not self._closing.is_set():
             self._changed.clear()
             try:
                 term = self._lead()
@@ -61,12 +65,18 @@ class Sequencing:
             except Exception:
                 log.exception("sequencer.broken")
                 wait_s = STANDBY_S
+            self._clock.wait(self._closing, REST_S)
             self._clock.wait(self._changed, wait_s)
         self._resign()
 
     def _lead(self) -> Term | None:
-        with translated(), self._store.writing.begin() as connection:
-            return sequencer.lead(connection, self._owner)
+        """The term; written down again only when a third of its time has passed."""
+        now_s = self._clock.monotonic()
+        if self._term is None or now_s >= self._renewed_s + sequencer.LEASE_MS / 3000:
+            with translated(), self._store.writing.begin() as connection:
+                self._term = sequencer.lead(connection, self._owner)
+            self._renewed_s = now_s
+        return self._term
 
     def _sequence(self, term: Term) -> float:
         """Place what is final; gives how long to wait before the next look."""
@@ -76,7 +86,9 @@ class Sequencing:
         point("sequencer.commit.after")
         if placed:
             self.placed()
-        return 0.0 if placed == MOST_AT_ONCE else PATIENCE_S
+        if placed is None:
+            self._term = None
+        return 0.0 if placed in {None, MOST_AT_ONCE} else PATIENCE_S
 
     def _resign(self) -> None:
         try:

@@ -8,7 +8,7 @@ from typing import Protocol
 import sqlalchemy as sa
 
 from app.clock import Clock, Dice
-from app.store import event_log, locks
+from app.store import event_log, locks, rows
 from app.store import tables as t
 from app.store.numbers import Numbers, OwnedNumbers, SequenceNumbers
 
@@ -16,12 +16,18 @@ LOCK_TIMEOUT_MS = 2000
 STATEMENT_TIMEOUT_MS = 5000
 # Batch ids are looked up within seconds of a lost answer; an hour is far beyond that.
 BATCHES_KEPT_MS = 3_600_000
+CLEARED_EVERY_MS = 60_000
+# Receipt, body, events, attempt: an accepted version takes six for its two streams.
+NUMBERS_OF_A_STREAM = 6
 
 
 class Writer(Protocol):
     """How one backend writes a batch."""
 
-    numbers: Numbers
+    @property
+    def numbers(self) -> Numbers:
+        """Numbers for the rows of a batch."""
+        ...
 
     def connected(self, connection: sa.Connection) -> None:
         """A new connection was made: read what is counted in memory."""
@@ -52,7 +58,7 @@ class OwnedWriter:
     """SQLite: one writer, so nothing to lock, and positions and hashes are given inline."""
 
     def __init__(self, clock: Clock) -> None:
-        self.numbers: Numbers
+        self.numbers: OwnedNumbers
         self._clock = clock
         self._head = event_log.Head(0, b"")
         self._next = self._head
@@ -92,32 +98,36 @@ class SharedWriter:
     """
 
     def __init__(self, dice: Dice) -> None:
-        self.numbers: Numbers = SequenceNumbers()
+        self.numbers = SequenceNumbers()
         self._dice = dice
+        self._cleared_ms = 0
 
     def connected(self, connection: sa.Connection) -> None:
         """Nothing is counted in memory."""
 
     def begin(self, connection: sa.Connection, streams: Iterable[str]) -> int:
         """Bound the waits, lock the streams in the order of their keys, ask for the time."""
-        connection.exec_driver_sql(
-            f"SET LOCAL lock_timeout = {LOCK_TIMEOUT_MS};"
-            f"SET LOCAL statement_timeout = {STATEMENT_TIMEOUT_MS}"
-        )
-        locks.lock(connection, streams)
-        return int(connection.execute(_NOW).scalar_one())
+        wanted = set(streams)
+        with rows.together(connection):
+            rows.ask(connection, _BOUNDS)
+            if wanted:
+                locks.ask(connection, wanted)
+            now = rows.ask(connection, _NOW)
+            reserved = self.numbers.reserve(connection, 1 + NUMBERS_OF_A_STREAM * len(wanted))
+        reserved()
+        return int(now()[0][0])
 
     def place(self, connection: sa.Connection, bodies: Sequence[tuple[int, bytes]]) -> None:
         """Hand the events to the sequencer, with the transaction's xid."""
-        if bodies:
-            connection.execute(_UNSEQUENCED, {"events": [number for number, _ in bodies]})
+        rows.write(connection, _UNSEQUENCED, [{"event": number} for number, _ in bodies])
 
     def mark(self, connection: sa.Connection, now_ms: int) -> str:
         """A row under a fresh id: it is there exactly if the commit was."""
         mark = self._dice.salt().hex()
-        connection.execute(t.batches.insert().values(id=mark, at_ms=now_ms, outcomes=b""))
-        old = t.batches.c.at_ms < now_ms - BATCHES_KEPT_MS
-        connection.execute(t.batches.delete().where(old))
+        rows.write(connection, _MARK, [{"id": mark, "at_ms": now_ms, "outcomes": b""}])
+        if now_ms >= self._cleared_ms + CLEARED_EVERY_MS:
+            self._cleared_ms = now_ms
+            rows.write(connection, _CLEAR, [{"before_ms": now_ms - BATCHES_KEPT_MS}])
         return mark
 
     def committed(self) -> None:
@@ -132,7 +142,10 @@ class SharedWriter:
 
 
 _NOW = sa.text("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-_UNSEQUENCED = sa.text(
-    "INSERT INTO unsequenced (event, xid) "
-    "SELECT e, pg_current_xact_id() FROM unnest(CAST(:events AS bigint[])) AS e"
+_BOUNDS = sa.text(
+    f"SELECT set_config('lock_timeout', '{LOCK_TIMEOUT_MS}', true), "
+    f"set_config('statement_timeout', '{STATEMENT_TIMEOUT_MS}', true)"
 )
+_UNSEQUENCED = sa.text("INSERT INTO unsequenced (event, xid) VALUES (:event, pg_current_xact_id())")
+_MARK = t.batches.insert()
+_CLEAR = t.batches.delete().where(t.batches.c.at_ms < sa.bindparam("before_ms"))

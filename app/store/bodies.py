@@ -10,6 +10,7 @@ from app.store import tables as t
 _LOAD = sa.select(t.bodies.c.data).where(t.bodies.c.message == sa.bindparam("wanted"))
 
 
-def load(connection: sa.Connection, message: str) -> bytes | None:
+def ask(connection: sa.Connection, message: str) -> rows.Asked[bytes | None]:
     """The message's bytes; ``None`` once they were erased."""
-    return next((data for (data,) in rows.fetch(connection, _LOAD, {"wanted": message})), None)
+    found = rows.ask(connection, _LOAD, {"wanted": message})
+    return lambda: next((data for (data,) in found()), None)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
+from app.store import rows
 from app.store import tables as t
 
 
@@ -23,16 +25,17 @@ def mark(
     connection: sa.Connection, digests: Collection[str], *, since_ms: int, due_ms: int
 ) -> None:
     """Condemn these blobs; one that is condemned already keeps its earlier date."""
-    if not digests:
-        return
-    dialect = sqlite if connection.dialect.name == "sqlite" else postgresql
-    rows = [{"sha256": d, "since_ms": since_ms, "due_ms": due_ms} for d in sorted(digests)]
-    insert = dialect.insert(t.condemned)
+    found = [{"sha256": d, "since_ms": since_ms, "due_ms": due_ms} for d in sorted(digests)]
+    rows.write(connection, _mark(connection.dialect.name), found)
+
+
+@cache
+def _mark(dialect: str) -> sa.Insert:
+    insert = sqlite.insert(t.condemned) if dialect == "sqlite" else postgresql.insert(t.condemned)
     news = {"since_ms": insert.excluded.since_ms, "due_ms": insert.excluded.due_ms}
-    statement = insert.on_conflict_do_update(
+    return insert.on_conflict_do_update(
         index_elements=["sha256"], set_=news, where=t.condemned.c.due_ms > insert.excluded.due_ms
     )
-    connection.execute(statement, rows)
 
 
 def spare(connection: sa.Connection, sha256: str) -> None:

@@ -8,8 +8,10 @@ from typing import Literal
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store import tables as t
 
+_INSERT = t.deliveries.insert()
 Verdict = Literal[
     "accepted", "duplicate", "conflict", "ignored", "stale", "rejected", "failed", "unauthenticated"
 ]
@@ -39,9 +41,8 @@ class Delivery:
 
 def insert(connection: sa.Connection, numbered: Iterable[tuple[int, Delivery]]) -> None:
     """Add deliveries under these numbers."""
-    rows = [{"id": number, **asdict(delivery)} for number, delivery in numbered]
-    if rows:
-        connection.execute(t.deliveries.insert(), rows)
+    found = [{"id": number, **asdict(delivery)} for number, delivery in numbered]
+    rows.write(connection, _INSERT, found)
 
 
 def is_quarantined(connection: sa.Connection, event: str, digest: str) -> bool:

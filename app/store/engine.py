@@ -212,6 +212,8 @@ def _open_postgresql(address: sa.URL, *, is_pooled: bool) -> Store:
         pool_timeout=BUSY_TIMEOUT_S,
         pool_pre_ping=True,
         isolation_level="READ COMMITTED",
+        # As on SQLite, values go by their place (``app.store.rows``).
+        paramstyle="format",
         connect_args=options,
     )
     return Store(backend="postgresql", reading=engine, writing=engine, release=lambda: None)

@@ -32,13 +32,27 @@ class Positioned:
 _APPEND = t.events.insert()
 _APPEND_PARTS = t.private_parts.insert()
 _PLACE = t.positions.insert()
+_HEAD = (
+    sa.select(t.positions.c.position, t.positions.c.hash)
+    .order_by(t.positions.c.position.desc())
+    .limit(sa.literal_column("1"))
+)
 
 
 def head(connection: sa.Connection) -> Head:
     """The end of the log as this connection sees it."""
-    query = sa.select(t.positions.c.position, t.positions.c.hash)
-    row = connection.execute(query.order_by(t.positions.c.position.desc()).limit(1)).first()
-    return Head(row.position, row.hash) if row else Head(0, chain.GENESIS)
+    return ask_head(connection)()
+
+
+def ask_head(connection: sa.Connection) -> rows.Asked[Head]:
+    """``head`` in two halves."""
+    answer = rows.ask(connection, _HEAD)
+
+    def found() -> Head:
+        last = answer()
+        return Head(*last[0]) if last else Head(0, chain.GENESIS)
+
+    return found
 
 
 def append(connection: sa.Connection, numbered: Sequence[tuple[int, Stored]]) -> None:

@@ -7,7 +7,7 @@ older epoch changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
@@ -95,27 +95,25 @@ _IN_FLIGHT = sa.select(t.leases.c.stream, t.leases.c.id).where(t.leases.c.stream
 _END = t.leases.delete().where(t.leases.c.id == sa.bindparam("work"))
 
 
-def claim_job(connection: sa.Connection, job: str, hold: Hold) -> Lease | None:
-    """Take an open, due job that nobody has; ``None`` if there is no such job now."""
-    found = rows.fetch(connection, _JOB, {"work": job, "now_ms": hold.now_ms})
+def open_job(connection: sa.Connection, job: str, now_ms: int) -> Open | None:
+    """A job that is open and due, its row locked unless another works on it just now."""
+    found = rows.fetch(connection, _JOB, {"work": job, "now_ms": now_ms})
     if not found:
         return None
     stream, epoch, attempts, source, kind, name = found[0]
-    open_job = Open(job, kind, stream, scope_of(kind, source, name), epoch, attempts)
-    return claim_open(connection, open_job, hold)
+    return Open(job, kind, stream, scope_of(kind, source, name), epoch, attempts)
 
 
-def claim_message(connection: sa.Connection, message: str, hold: Hold) -> Lease | None:
-    """Take an open, due message that nobody has; ``None`` if there is no such message now."""
-    found = rows.fetch(connection, _MESSAGE, {"work": message, "now_ms": hold.now_ms})
+def open_message(connection: sa.Connection, message: str, now_ms: int) -> Open | None:
+    """A message that is open and due, its row locked unless another works on it just now."""
+    found = rows.fetch(connection, _MESSAGE, {"work": message, "now_ms": now_ms})
     if not found:
         return None
     stream, epoch, attempts, destination = found[0]
-    scope = f"destination:{destination}"
-    return claim_open(connection, Open(message, "message", stream, scope, epoch, attempts), hold)
+    return Open(message, "message", stream, f"destination:{destination}", epoch, attempts)
 
 
-def claim_open(connection: sa.Connection, work: Open, hold: Hold) -> Lease | None:
+def take(connection: sa.Connection, work: Open, hold: Hold) -> rows.Asked[Lease | None]:
     """Take work whose row this transaction has locked, if nobody has a lease on it."""
     lease = Lease(
         id=work.id,
@@ -132,8 +130,8 @@ def claim_open(connection: sa.Connection, work: Open, hold: Hold) -> Lease | Non
     values = {name: getattr(lease, name) for name in Lease.__dataclass_fields__}
     # The lease of another stands in the way of ours: there is one for a piece of work, or none.
     row_of_ours = {"done": 0, "total": None, **values}
-    taken = rows.fetch(connection, _insert(connection.dialect.name), row_of_ours)
-    return lease if taken else None
+    taken = rows.ask(connection, _insert(connection.dialect.name), row_of_ours)
+    return lambda: lease if taken() else None
 
 
 def scope_of(kind: WorkKind, source: str, name: str) -> str:
@@ -166,13 +164,17 @@ def recalled(connection: sa.Connection, jobs: Iterable[str]) -> frozenset[str]:
     return frozenset(connection.execute(query).scalars())
 
 
-def of(connection: sa.Connection, works: Iterable[str]) -> dict[str, Lease]:
+def of(connection: sa.Connection, works: Sequence[str]) -> rows.Asked[dict[str, Lease]]:
     """The leases on these pieces of work, locked until the transaction ends."""
-    found = rows.fetch(connection, _OF, {"works": list(works)})
-    return {row[0]: Lease(*row) for row in found}
+    if not works:
+        return dict
+    found = rows.ask(connection, _OF, {"works": list(works)})
+    return lambda: {row[0]: Lease(*row) for row in found()}
 
 
-def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, frozenset[str]]:
+def in_flight(
+    connection: sa.Connection, streams: Iterable[str]
+) -> rows.Asked[dict[str, frozenset[str]]]:
     """What is under a lease in each of these streams.
 
     The open work of the streams is locked first: a claim that is under way is waited for, and
@@ -181,11 +183,16 @@ def in_flight(connection: sa.Connection, streams: Iterable[str]) -> dict[str, fr
     wanted = list(streams)
     if connection.dialect.name != "sqlite":
         for lock in _LOCK_OPEN:
-            connection.execute(lock, {"streams": wanted})
-    found: dict[str, set[str]] = {}
-    for stream, work in rows.fetch(connection, _IN_FLIGHT, {"streams": wanted}):
-        found.setdefault(stream, set()).add(work)
-    return {stream: frozenset(works) for stream, works in found.items()}
+            rows.ask(connection, lock, {"streams": wanted})
+    found = rows.ask(connection, _IN_FLIGHT, {"streams": wanted})
+
+    def answer() -> dict[str, frozenset[str]]:
+        works: dict[str, set[str]] = {}
+        for stream, work in found():
+            works.setdefault(stream, set()).add(work)
+        return {stream: frozenset(each) for stream, each in works.items()}
+
+    return answer
 
 
 def end(connection: sa.Connection, leases: Iterable[Lease]) -> None:

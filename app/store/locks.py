@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import sqlalchemy as sa
 
+from app.store import rows
 from app.store.engine import Store, translated
 
 
@@ -16,11 +17,15 @@ def lock(connection: sa.Connection, streams: Iterable[str]) -> None:
 
     On SQLite the transaction itself is the only one that writes.
     """
-    if connection.dialect.name == "sqlite":
-        return
+    if connection.dialect.name != "sqlite":
+        ask(connection, streams)()
+
+
+def ask(connection: sa.Connection, streams: Iterable[str]) -> rows.Answer:
+    """Send for the locks on PostgreSQL; they are there once the answer is (``rows.together``)."""
     # One array in order: two batches that share two streams would otherwise wait in a circle.
     keys = sorted({lock_key(stream) for stream in streams})
-    connection.execute(_LOCK, {"keys": keys})
+    return rows.ask(connection, _LOCK, {"keys": _array(keys)})
 
 
 @contextmanager
@@ -33,13 +38,17 @@ def alone(store: Store, what: str) -> Iterator[None]:
         yield
         return
     with translated(), store.writing.begin() as connection:
-        connection.execute(_LOCK, {"keys": [lock_key(f"laufzettel:{what}")]})
+        ask(connection, [f"laufzettel:{what}"])()
         yield
 
 
 def lock_key(stream: str) -> int:
     """The advisory lock of a stream: the first 63 bits of its SHA-256."""
     return int.from_bytes(hashlib.sha256(stream.encode()).digest()[:8], "big") >> 1
+
+
+def _array(numbers: Iterable[int]) -> str:
+    return "{" + ",".join(map(str, numbers)) + "}"
 
 
 _LOCK = sa.text("SELECT pg_advisory_xact_lock(k) FROM unnest(CAST(:keys AS bigint[])) AS k")

@@ -151,6 +151,7 @@ def _artifacts(file: File) -> Iterable[Artifact]:
     return {a.id: a for made in file.made.values() for a in made}.values()
 
 
+_REMOVE = t.artifacts.delete().where(t.artifacts.c.id == sa.bindparam("artifact"))
 _LOAD = sa.select(t.files.c.stream, t.files.c.body).where(
     t.files.c.stream.in_(sa.bindparam("streams", expanding=True))
 )
@@ -158,10 +159,21 @@ _LOAD = sa.select(t.files.c.stream, t.files.c.body).where(
 
 def load(connection: sa.Connection, streams: Iterable[str]) -> dict[str, File]:
     """The states of these files; a stream without events is a file of revision 0."""
+    return ask(connection, streams)()
+
+
+def ask(connection: sa.Connection, streams: Iterable[str]) -> row_by_row.Asked[dict[str, File]]:
+    """``load`` in two halves."""
     wanted = list(streams)
-    rows_found = row_by_row.fetch(connection, _LOAD, {"streams": wanted}) if wanted else ()
-    found = {stream: decode_file(body) for stream, body in rows_found}
-    return {stream: found.get(stream, File()) for stream in wanted}
+    if not wanted:
+        return dict
+    answer = row_by_row.ask(connection, _LOAD, {"streams": wanted})
+
+    def states() -> dict[str, File]:
+        found = {stream: decode_file(body) for stream, body in answer()}
+        return {stream: found.get(stream, File()) for stream in wanted}
+
+    return states
 
 
 def write(connection: sa.Connection, changes: Iterable[Change]) -> None:
@@ -180,8 +192,7 @@ def _remove(connection: sa.Connection, change: Change) -> None:
     """Artifacts are the only rows that an event takes away."""
     kept = {artifact.id for artifact in _artifacts(change.after)}
     gone = {artifact.id for artifact in _artifacts(change.before)} - kept
-    if gone:
-        connection.execute(t.artifacts.delete().where(t.artifacts.c.id.in_(gone)))
+    row_by_row.write(connection, _REMOVE, [{"artifact": each} for each in sorted(gone)])
 
 
 def _differing(change: Change) -> dict[sa.Table, list[Row]]:

@@ -81,17 +81,22 @@ def picture(connection: sa.Connection, now_ms: int) -> Picture:
     )
 
 
-def picture_of(connection: sa.Connection, scope: str, now_ms: int) -> Picture:
+def picture_of(connection: sa.Connection, scope: str, now_ms: int) -> rows.Asked[Picture]:
     """What stands in the way of work of one scope now."""
-    found = rows.fetch(connection, _PICTURE, {"scope": scope})
-    waits = [number for what, _, number, _ in found if what == "wait" and number > now_ms]
-    states = [state.decode() for what, _, _, state in found if what == "breaker"]
-    return Picture(
-        paused=frozenset(name for what, name, _, _ in found if what == "paused"),
-        waits={scope: waits[0]} if waits else {},
-        running={scope: sum(number for what, _, number, _ in found if what == "running")},
-        breakers={scope: "".join(states)},
-    )
+    answer = rows.ask(connection, _PICTURE, {"scope": scope})
+
+    def seen() -> Picture:
+        found = answer()
+        waits = [number for what, _, number, _ in found if what == "wait" and number > now_ms]
+        states = [state.decode() for what, _, _, state in found if what == "breaker"]
+        return Picture(
+            paused=frozenset(name for what, name, _, _ in found if what == "paused"),
+            waits={scope: waits[0]} if waits else {},
+            running={scope: sum(number for what, _, number, _ in found if what == "running")},
+            breakers={scope: "".join(states)},
+        )
+
+    return seen
 
 
 def _part(what: str, name: Any, number: Any, state: Any) -> sa.Select[Any]:
@@ -169,8 +174,13 @@ def _messages(ordered: Ordered, *, descending: bool) -> sa.Select[Any]:
 
 def is_next(connection: sa.Connection, message: str, ordered: Ordered) -> bool:
     """Whether no earlier message about the same file has to reach the destination first."""
-    query = sa.select(t.messages.c.id).where(t.messages.c.id == message)
-    return connection.execute(query.where(~_earlier(ordered).exists())).first() is not None
+    return bool(rows.fetch(connection, _next(ordered), {"message": message}))
+
+
+@cache
+def _next(ordered: Ordered) -> sa.Select[Any]:
+    query = sa.select(t.messages.c.id).where(t.messages.c.id == sa.bindparam("message"))
+    return query.where(~_earlier(ordered).exists())
 
 
 def _earlier(ordered: Ordered) -> sa.Select[Any]:

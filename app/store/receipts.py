@@ -65,7 +65,9 @@ def insert(connection: sa.Connection, receipts: Iterable[Receipt]) -> frozenset[
     if not ordered:
         return frozenset()
     if connection.dialect.name != "sqlite":
-        return frozenset(connection.execute(_IF_NEW, ordered).scalars())
+        with rows.together(connection):
+            taken = [rows.ask(connection, _IF_NEW, row) for row in ordered]
+        return frozenset(event for answer in taken for (event,) in answer())
     # Nobody else writes: what is not there now is new, and need not be asked for row by row.
     known = rows.fetch(connection, _KNOWN, {"events": [row["event"] for row in ordered]})
     old = {event for (event,) in known}

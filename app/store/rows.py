@@ -1,25 +1,48 @@
 """Many rows into a table at once, and the hot questions: handed to the driver as they are.
 
 SQLAlchemy makes each statement, once. It would also look at every value of every row and keep the
-books of every execution, which takes ten times as long as a short statement itself; our columns
-are texts, numbers, flags and bytes, which need no look.
+books of every execution, which takes as long again as the driver itself; our columns are texts,
+numbers, flags and bytes, which need no look.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.sql.compiler import SQLCompiler
 
 Row = Mapping[str, Any]
+# Reads the rows of an answer: tuples, in which flags may be numbers.
+Answer = Callable[[], Sequence[Any]]
+T = TypeVar("T")
+# The same, made into something: read after ``together``.
+Asked = Callable[[], T]
 _NOTHING: Row = MappingProxyType({})
+
+
+@contextmanager
+def together(connection: sa.Connection) -> Iterator[None]:
+    """What is written and asked inside goes to the server in one go, in this order.
+
+    The first error of them is raised on leaving, at the latest. Answers are read after leaving,
+    and nothing but this module's functions is used inside. On SQLite there is no way to save.
+    """
+    if connection.dialect.name == "sqlite":
+        yield
+        return
+    driver = _driver(connection)
+    try:
+        with driver.pipeline():
+            yield
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _named(connection, driver, error) from error
 
 
 def write(connection: sa.Connection, statement: sa.ClauseElement, rows: Sequence[Row]) -> None:
@@ -27,14 +50,14 @@ def write(connection: sa.Connection, statement: sa.ClauseElement, rows: Sequence
     if not rows:
         return
     text, arranged = _prepared(statement, tuple(rows[0]), connection.dialect)
-    values = [arranged(row) for row in rows]
-    if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql(text, values)
-        return
+    driver = _driver(connection)
     try:
-        _driver(connection).executemany(text, values)
-    except sqlite3.Error as error:
-        raise _named(connection, error) from error
+        if len(rows) == 1:
+            driver.execute(text, arranged(rows[0]))
+        else:
+            driver.cursor().executemany(text, [arranged(row) for row in rows])
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _named(connection, driver, error) from error
 
 
 def fetch(
@@ -45,8 +68,16 @@ def fetch(
     The statement is one that was made once. What an expanding parameter takes is a list that is
     not empty.
     """
-    if connection.dialect.name != "sqlite":
-        return connection.execute(statement, dict(values)).all()
+    driver = _driver(connection)
+    answer = ask(connection, statement, values)
+    try:
+        return answer()
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _named(connection, driver, error) from error
+
+
+def ask(connection: sa.Connection, statement: sa.Executable, values: Row = _NOTHING) -> Answer:
+    """``fetch`` in two halves: what is sent now is read when it is called, after ``together``."""
     told = {n: _padded(v) if isinstance(v, list) else v for n, v in values.items()}
     shape = tuple((n, len(v) if isinstance(v, list) else 0) for n, v in told.items())
     question = _question(statement, shape, connection.dialect)
@@ -54,24 +85,37 @@ def fetch(
     for name, length in shape:
         if length:
             told.update((f"{name}_{n}", each) for n, each in enumerate(told[name], start=1))
+    driver = _driver(connection)
     try:
-        answer = _driver(connection).execute(question.text, [told[n] for n in question.names])
-        return answer.fetchall()
-    except sqlite3.Error as error:
-        raise _named(connection, error) from error
+        cursor = driver.execute(question.text, [told[n] for n in question.names])
+    except connection.dialect.loaded_dbapi.Error as error:
+        raise _named(connection, driver, error) from error
+    answer: Answer = cursor.fetchall
+    return answer
 
 
-def _driver(connection: sa.Connection) -> sqlite3.Connection:
+def _driver(connection: sa.Connection) -> Any:
     """The driver's own connection, in the transaction that SQLAlchemy would be in by now."""
     if not connection.in_transaction():
         connection.begin()
-    driver: Any = connection.connection.driver_connection
-    return driver  # type: ignore[no-any-return]
+    return connection.connection.driver_connection
 
 
-def _named(connection: sa.Connection, error: sqlite3.Error) -> BaseException:
+def _named(connection: sa.Connection, driver: Any, error: Any) -> BaseException:
     """The error as SQLAlchemy would have raised it, without the statement's values."""
-    return sa.exc.DBAPIError.instance(None, None, error, sqlite3.Error, dialect=connection.dialect)
+    dialect = connection.dialect
+    is_lost = dialect.is_disconnect(error, driver, None)
+    if is_lost and not connection.invalidated:
+        connection.invalidate(error)
+    named: BaseException = sa.exc.DBAPIError.instance(
+        None,
+        None,
+        error,
+        dialect.loaded_dbapi.Error,
+        connection_invalidated=is_lost,
+        dialect=dialect,
+    )
+    return named
 
 
 def _padded(members: list[Any]) -> list[Any]:
@@ -105,6 +149,5 @@ def _prepared(
     """The statement's text for rows of these names, and a row as the driver wants it."""
     made = statement.compile(dialect=dialect, column_keys=list(names))
     order = made.positiontup if isinstance(made, SQLCompiler) else None
-    if order is None:
-        return str(made), dict
+    assert order, "both drivers are told values by their place"  # noqa: S101 set by the engines
     return str(made), itemgetter(*order) if len(order) > 1 else lambda row: (row[order[0]],)

@@ -7,11 +7,12 @@ row with a term; every write of it names the term, so one that was overtaken cha
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import sqlalchemy as sa
 
-from app.store import event_log
+from app.store import event_log, rows
 from app.store.errors import BrokenLogError
 
 LEASE_MS = 15_000
@@ -36,21 +37,26 @@ def resign(connection: sa.Connection, term: Term) -> None:
     connection.execute(_RESIGN, {"owner": term.owner, "term": term.number})
 
 
-def sequence(connection: sa.Connection, term: Term, *, limit: int) -> int:
-    """Place what is final, at most ``limit`` events; gives how many.
+def sequence(connection: sa.Connection, term: Term, *, limit: int) -> int | None:
+    """Place what is final, at most ``limit`` events; gives how many, ``None`` if the term is over.
 
     Raises ``BrokenLogError`` if an event would come before its predecessor in its stream.
     """
-    if connection.execute(_CONFIRM, {"owner": term.owner, "term": term.number}).first() is None:
+    # Nothing is locked, and so nothing written, while there is nothing to place.
+    if not rows.fetch(connection, _ANY):
         return 0
-    rows = connection.execute(_FINAL, {"limit": limit}).all()
-    if not rows:
-        return 0
-    _check_revisions(rows)
-    head = event_log.head(connection)
-    event_log.place(connection, head, [(row.event, bytes(row.body)) for row in rows])
-    connection.execute(_PLACED, {"events": [row.event for row in rows]})
-    return len(rows)
+    with rows.together(connection):
+        confirmed = rows.ask(connection, _CONFIRM, {"owner": term.owner, "term": term.number})
+        asked = rows.ask(connection, _FINAL, {"limit": limit})
+        head = event_log.ask_head(connection)
+    if not confirmed():
+        return None
+    final = asked()
+    _check_revisions(final)
+    with rows.together(connection):
+        event_log.place(connection, head(), [(event, body) for event, _, _, body in final])
+        rows.write(connection, _PLACED, [{"event": event} for event, _, _, _ in final])
+    return len(final)
 
 
 def frontier_age_s(connection: sa.Connection) -> tuple[float, int | None]:
@@ -64,16 +70,15 @@ def unsequenced(connection: sa.Connection) -> int:
     return int(connection.execute(sa.text("SELECT count(*) FROM unsequenced")).scalar_one())
 
 
-def _check_revisions(rows: object) -> None:
+def _check_revisions(final: Sequence[tuple[int, str, int, bytes]]) -> None:
     last: dict[str, int] = {}
-    for row in rows:  # type: ignore[attr-defined]
-        before = last.get(row.stream)
-        if before is not None and row.revision != before + 1:
+    for event, stream, revision, _ in final:
+        before = last.get(stream)
+        if before is not None and revision != before + 1:
             raise BrokenLogError(
-                f"event {row.event} of stream {row.stream} has revision {row.revision} "
-                f"right behind {before}"
+                f"event {event} of stream {stream} has revision {revision} right behind {before}"
             )
-        last[row.stream] = row.revision
+        last[stream] = revision
 
 
 _LEAD = sa.text(
@@ -104,7 +109,8 @@ _FINAL = sa.text(
     LIMIT :limit
     """
 )
-_PLACED = sa.text("DELETE FROM unsequenced WHERE event = ANY(CAST(:events AS bigint[]))")
+_ANY = sa.text("SELECT 1 FROM unsequenced LIMIT 1")
+_PLACED = sa.text("DELETE FROM unsequenced WHERE event = :event")
 # One that only reads holds no position up: it has a snapshot and no xid.
 _OLDEST = sa.text(
     """

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.store import attempts, bodies, leases, projections, queue
+from app.store import attempts, bodies, leases, projections, queue, rows
 from app.store.engine import Connection
 from app.store.leases import Hold, Lease, Open, WorkKind
+from app.store.queue import Picture
 from app.store.reading.traces import context_of
 from domain.states import File, Job, Message, Version
 from jobs.runner.gate import Gate
@@ -80,35 +81,37 @@ class Claims:
 
     def take(self, connection: Connection, now_ms: int, wanted: Wanted) -> Claim | None:
         """Claim this piece of work; ``None`` if it is not to be done here and now."""
-        work, kind = wanted.work, wanted.kind
+        found = _open(connection, wanted, now_ms)
+        if found is None:
+            return None
         hold = Hold(self.owner, self.incarnation, now_ms, LEASE_MS)
-        if wanted.file is None:
-            claim = leases.claim_message if kind == "message" else leases.claim_job
-            lease = claim(connection, work, hold)
-        else:
-            found = _open_in(wanted.file, wanted, now_ms)
-            lease = None if found is None else leases.claim_open(connection, found, hold)
+        # All that the claim must know; the file is read behind the lock on the work's row.
+        with rows.together(connection):
+            taken = leases.take(connection, found, hold)
+            files = projections.ask(connection, () if wanted.file else [found.stream])
+            data = bodies.ask(connection, found.id) if found.kind == "message" else None
+            picture = queue.picture_of(connection, found.scope, now_ms)
+        lease = taken()
         if lease is None:
             return None
-        file = wanted.file or projections.load(connection, [lease.stream])[lease.stream]
-        made = self._claimed(connection, lease, file)
-        if made is None or not self._admits(connection, made, now_ms):
+        file = wanted.file or files()[found.stream]
+        made = self._claimed(connection, lease, file, data() if data else None)
+        if made is None or not self._admits(connection, made, now_ms, picture()):
             leases.end(connection, [lease])
             return None
-        number = self.numbers(connection, 1)[0]
-        attempts.begin(connection, number, lease)
+        attempts.begin(connection, self.numbers(connection, 1)[0], lease)
         return made
 
-    def _claimed(self, connection: Connection, lease: Lease, file: File) -> Claim | None:
+    def _claimed(
+        self, connection: Connection, lease: Lease, file: File, body: bytes | None
+    ) -> Claim | None:
         trace = context_of(connection, lease) if self.is_traced else ""
         if lease.kind != "message":
             return ClaimedJob(lease, file, trace=trace)
-        body = bodies.load(connection, lease.id)
         return None if body is None else ClaimedMessage(lease, file, body, trace=trace)
 
-    def _admits(self, connection: Connection, claim: Claim, now_ms: int) -> bool:
+    def _admits(self, connection: Connection, claim: Claim, now_ms: int, picture: Picture) -> bool:
         lease = claim.lease
-        picture = queue.picture_of(connection, lease.scope, now_ms)
         parts = {f"source:{claim.file.source}"}
         if isinstance(claim, ClaimedJob):
             parts.add(f"recipe:{self.recipe_name(connection, claim.job.recipe)}")
@@ -118,6 +121,13 @@ class Claims:
         if ordered and not queue.is_next(connection, lease.id, ordered):
             return False
         return self.gate.take_token(lease.scope)
+
+
+def _open(connection: Connection, wanted: Wanted, now_ms: int) -> Open | None:
+    if wanted.file is not None:
+        return _open_in(wanted.file, wanted, now_ms)
+    find = leases.open_message if wanted.kind == "message" else leases.open_job
+    return find(connection, wanted.work, now_ms)
 
 
 def _open_in(file: File, wanted: Wanted, now_ms: int) -> Open | None:

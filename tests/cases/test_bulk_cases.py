@@ -17,13 +17,13 @@ import pytest
 from app.clock import SystemClock, SystemDice
 from app.compose import Process, Refused, compose_run
 from app.ledger.requests import Finish
-from app.store import leases
 from app.store import tables as t
 from app.store.leases import Hold, Lease
 from app.web.access import Access, TokenWish
 from domain.commands import Accepted, Cause, FinishMessage
 from domain.outcomes import Dead, Done
 from domain.schedule import RetryPolicy
+from tests import claiming
 from tests import runtimes as r
 from tests.outboxes import pile_up
 from tests.servers import Server, answering, closed_port, serving
@@ -93,7 +93,7 @@ def end_messages(crowd: Crowd, dead: int, reasons: tuple[str, ...] = ("answered 
     def claim(connection: Any, now_ms: int) -> list[Lease]:
         hold = Hold("test", ledger.book.incarnation, now_ms, 60_000)
         found = [
-            leases.claim_message(connection, row.id, hold)
+            claiming.claim_message(connection, row.id, hold)
             for row in r.rows(crowd.process.base.store, t.messages)
             if row.state == "pending"
         ]

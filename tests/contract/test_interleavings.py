@@ -15,7 +15,7 @@ from app.clock import SystemClock, SystemDice
 from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Accepted, Control, Order, Repeated
-from app.store import leases, locks, sequencer
+from app.store import locks, sequencer
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.store.errors import StoreUnavailableError
@@ -24,6 +24,7 @@ from app.verify import verify_chain
 from domain.commands import CancelJob, Cause
 from domain.installation import RecipeDefined
 from domain.recipes import Recipe
+from tests import claiming
 from tests.runtimes import until, version_accepted
 from tests.stores import Postgres
 
@@ -66,7 +67,7 @@ class World:
             with self.stores[0].writing.begin() as connection:
                 term = sequencer.lead(connection, owner)
                 assert term is not None
-                found = sequencer.sequence(connection, term, limit=500)
+                found = sequencer.sequence(connection, term, limit=500) or 0
             placed += found
             if not found:
                 return placed
@@ -133,7 +134,7 @@ def test_a_cancelled_job_is_not_claimed_and_a_claimed_one_learns_of_it(world: Wo
             job = str(connection.execute(query).scalar_one())
         cancelling = first.submit(Order(CancelJob(stream=accept.stream, cause=BOSS, job=job)))
         claim = second.operate(
-            lambda c, now_ms, job=job: leases.claim_job(c, job, Hold("w", 1, now_ms, 60_000))  # type: ignore[misc]
+            lambda c, now_ms, job=job: claiming.claim_job(c, job, Hold("w", 1, now_ms, 60_000))  # type: ignore[misc]
         )
         cancelling.result(10)
         with world.stores[0].read() as connection:
@@ -314,7 +315,7 @@ def test_a_leader_that_was_overtaken_places_nothing(world: World) -> None:
         assert new is not None
         assert new.number == old.number + 1
     with store.writing.begin() as connection:
-        assert sequencer.sequence(connection, old, limit=10) == 0
+        assert sequencer.sequence(connection, old, limit=10) is None
         assert sequencer.sequence(connection, new, limit=10) == 1
 
 

@@ -26,6 +26,7 @@ from domain.installation import RecipeDefined
 from domain.outcomes import Again, Done
 from domain.recipes import Recipe
 from domain.schedule import RetryPolicy
+from tests import claiming
 from tests.runtimes import version_accepted
 
 RECIPE = Recipe("all", ("contracts",), notify=("erp", "crm"), versions="all")
@@ -56,7 +57,7 @@ class Bench:
 
     def claim(self, job: str, owner: str = "w1", lease_ms: int = 60_000) -> Lease | None:
         return self.do(
-            lambda connection, now_ms: leases.claim_job(
+            lambda connection, now_ms: claiming.claim_job(
                 connection, job, Hold(owner, 1, now_ms, lease_ms)
             )
         )
@@ -296,7 +297,7 @@ def test_a_wait_asked_of_everyone_is_never_shortened(bench: Bench) -> None:
     seen = bench.do(queue.picture)
     now_ms = int(datetime.now(UTC).timestamp() * 1000)
     assert seen.waits["destination:erp"] > now_ms + 5_000
-    only = bench.do(lambda c, now_ms: queue.picture_of(c, "destination:erp", now_ms))
+    only = bench.do(lambda c, now_ms: queue.picture_of(c, "destination:erp", now_ms)())
     assert only.waits == seen.waits
     assert only.running == {"destination:erp": 0}
 

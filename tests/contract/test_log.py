@@ -42,7 +42,7 @@ def place(store: Store) -> int:
     with store.writing.begin() as connection:
         term = sequencer.lead(connection, "test")
         assert term is not None
-        return sequencer.sequence(connection, term, limit=1000)
+        return sequencer.sequence(connection, term, limit=1000) or 0
 
 
 def positions(store: Store) -> list[tuple[int, int]]:

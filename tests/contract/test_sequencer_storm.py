@@ -140,7 +140,7 @@ class Storm:
                 self._placed.wait(dice.uniform(0, HELD_S / 3))
 
     def _place(self, connection: sa.Connection, term: sequencer.Term, dice: random.Random) -> int:
-        return sequencer.sequence(connection, term, limit=dice.choice((1, 50, 2000)))
+        return sequencer.sequence(connection, term, limit=dice.choice((1, 50, 2000))) or 0
 
     def _is_all_placed(self) -> bool:
         with self.store.read() as connection:

@@ -23,6 +23,7 @@ from app.verify import verify_chain, verify_parts
 from domain import commands as c
 from domain.ids import derive
 from jobs.sweep import Digests, Parts, Sweep, Swept
+from tests import claiming
 from tests.histories import FAR_MS, KEY, OPERATOR, START, History
 from tests.installations import SOURCE, configured, rest_of
 
@@ -222,7 +223,7 @@ def test_a_blob_stays_while_work_is_under_way_that_began_before_its_mark(
     history.report("F-2", 1)
     job = next(j for j in column(history.store, t.jobs.c.id) if _is_open(history.store, j))
     hold = leases.Hold("w", 1, FAR_MS, 60_000)
-    lease = history.ledger.operate(lambda x, _: leases.claim_job(x, job, hold))
+    lease = history.ledger.operate(lambda x, _: claiming.claim_job(x, job, hold))
     assert lease is not None
     since_ms = lease.started_ms + 1
     history.ledger.operate(lambda x, _: condemned.mark(x, {digest}, since_ms=since_ms, due_ms=0))
