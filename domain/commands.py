@@ -220,11 +220,16 @@ class DiscardJob(FileCommand):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveMessage(FileCommand):
-    """Settle a message; ``force`` sends what a newer version has superseded."""
+    """Settle a message; ``force`` sends what a newer version has superseded.
+
+    ``ordered_ms`` is when a lasting order was given that this is part of, 0 for none: a message
+    that was sent again since then has had its share of it.
+    """
 
     message: str
     outcome: Literal["delivered", "resend", "discard"]
     force: bool = False
+    ordered_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ import hmac
 from functools import lru_cache
 from typing import Literal
 
-Kind = Literal["fil", "evt", "job", "msg", "art", "rcp", "dlv"]
+Kind = Literal["fil", "evt", "job", "msg", "art", "rcp", "dlv", "cmp"]
 
 # 26 characters of base32 carry 130 bits: enough that two of them never meet by chance.
 ID_LENGTH = 26

@@ -107,6 +107,25 @@ class SubscriptionNoticed(SourceFact):
     type: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignBegun(Event):
+    """An operator ordered many messages to be sent again; so many matched at that moment."""
+
+    campaign: str
+    count: int
+    selection: str = private()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignEnded(Event):
+    """A campaign is through, or was stopped for good."""
+
+    campaign: str
+    outcome: Literal["finished", "stopped"]
+    arrived: int
+    failed: int
+
+
 ControlEvent = (
     InstallationCreated
     | LogRestored
@@ -119,6 +138,8 @@ ControlEvent = (
     | DeliveryQuarantined
     | ConflictResolved
     | BodyShown
+    | CampaignBegun
+    | CampaignEnded
     | SubscriptionNoticed
 )
 AnyEvent = FileEvent | ControlEvent

@@ -88,6 +88,8 @@ def _resend_refusal(draft: Draft, command: c.ResolveMessage) -> Refusal | None:
         return Refusal(
             "conflict", "the bytes of the message are gone: erased, or kept for their time"
         )
+    if 0 < command.ordered_ms <= message.ordered_ms:
+        return Refusal("nothing-to-do", "it was sent again since the order was given")
     if message.phase == "pending":
         return Refusal("conflict", "already queued")
     if _is_overtaken(draft, message) and not command.force:

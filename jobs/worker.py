@@ -16,7 +16,7 @@ from app.store.engine import Store
 from app.store.leases import WorkKind
 from app.telemetry import Metrics, Traces, log
 from domain.signatures import InvalidSecret
-from jobs import actors, courier, download, notify, reaper, relay, sweep, walker
+from jobs import actors, campaigns, courier, download, notify, reaper, relay, sweep, walker
 from jobs.broker import LocalBroker
 from jobs.courier import Courier
 from jobs.outbound import Outbound, credentials_of
@@ -92,6 +92,9 @@ class Worker:
             sweep.Parts(parts.config, parts.store, parts.ledger, parts.blobs, parts.clock, digests)
         )
         self._walker = self._built_walker()
+        self._campaigner = campaigns.Campaigner(
+            campaigns.Parts(parts.ledger, parts.store, self._gate, parts.clock, parts.owner)
+        )
         self._actors = actors.declare(parts.broker, self._runner.run)
         self._threads = dramatiq.Worker(
             parts.broker,
@@ -114,6 +117,8 @@ class Worker:
         self._reaper.start()
         self._sweeper.start()
         self._walker.start()
+        if "message" in self._parts.kinds:
+            self._campaigner.start()
         self._relay.start()
         if self._courier is not None:
             self._courier.start()
@@ -127,6 +132,7 @@ class Worker:
         self._reaper.stop()
         self._sweeper.stop()
         self._walker.stop()
+        self._campaigner.stop()
         is_idle = self._await_idle(grace_s)
         if not is_idle:
             left = self._runner.hand_back()

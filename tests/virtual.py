@@ -76,6 +76,7 @@ class Receiver:
         self._clock = clock
         self._lock = threading.Lock()
         self.is_away = False
+        self.refused: set[str] = set()
         self.tried = 0
         self.step = 0
         self.seen: list[Seen] = []
@@ -85,14 +86,15 @@ class Receiver:
         self, request: Request, *, target: Target, limits: Limits, pulse: Callable[[], bool]
     ) -> Iterator[Answer | Trouble]:
         del target, limits, pulse
+        name = dict(request.headers)["webhook-id"]
         with self._lock:
             self.tried += 1
             if not self.is_away:
                 assert isinstance(request.body, bytes)
-                name = dict(request.headers)["webhook-id"]
                 at_s = self._clock.monotonic()
                 self.seen.append(Seen(at_s, self.step, name, request.body))
-        yield ConnectFailed("connection refused") if self.is_away else Reply(204)
+        status = 422 if name in self.refused else 204
+        yield ConnectFailed("connection refused") if self.is_away else Reply(status)
 
 
 class Outbox:
@@ -103,7 +105,7 @@ class Outbox:
         self.clock = clock
         self.receiver = Receiver(clock)
         self._found: list[tuple[str, WorkKind]] = []
-        gate = Gate(terms_of(base.config), clock)
+        self.gate = gate = Gate(terms_of(base.config), clock)
         self._relay = Relay(
             Parts(
                 store=base.store,

@@ -6,6 +6,7 @@ import typer
 
 from app.cli import (
     auditing,
+    campaigns,
     completion,
     copies,
     erasing,
@@ -61,10 +62,11 @@ app.command()(read.deliveries)
 app.command()(read.jobs)
 app.command()(read.messages)
 app.command()(standing.dead)
+app.command("campaigns")(campaigns.campaigns)
 app.command()(read.audit)
 app.command()(standing.stats)
 app.command(epilog=FOUR)(operate.retry)
-app.command(epilog=FOUR)(operate.redeliver)
+app.command(epilog=FOUR)(campaigns.redeliver)
 app.command(epilog=FOUR)(reprocess.reprocess)
 app.command()(operate.resolve)
 app.command()(operate.discard)

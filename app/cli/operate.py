@@ -9,16 +9,9 @@ from typing import Annotated, Any, Literal
 import typer
 
 from app.cli import words
-from app.cli.canary import (
-    CanaryOption,
-    Pace,
-    PatienceOption,
-    RateOption,
-    carry_out_carefully,
-)
 from app.cli.client import NOT_FOUND, Api, Call, document_of, segment
 from app.cli.orders import Desk, Fate, Fates, Item, Wish, be_sure, carry_out, ordering
-from app.cli.read import DestinationOption, SourceOption, StateOption
+from app.cli.read import DestinationOption, SourceOption
 from app.cli.screen import FAILED, WRONG, refuse
 
 MOST_AT_ONCE = 10_000
@@ -26,11 +19,6 @@ IdsArgument = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", show
 FilesArgument = Annotated[list[str] | None, typer.Argument(metavar="[FILE]...", show_default=False)]
 AllOption = Annotated[bool, typer.Option("--all", help="All that match, without an id.")]
 ErrorOption = Annotated[str, typer.Option("--error", metavar="TEXT", help="Its cause, in full.")]
-AnswerOption = Annotated[
-    str, typer.Option("--answer", metavar="TEXT", help="In the record of an attempt.")
-]
-SinceOption = Annotated[str, typer.Option("--since", metavar="TIME", help="Ordered since then.")]
-UntilOption = Annotated[str, typer.Option("--until", metavar="TIME", help="Ordered before.")]
 NameOption = Annotated[
     str, typer.Option("--name", metavar="NAME", help="Of a step or a destination.")
 ]
@@ -97,35 +85,6 @@ def discard(
 
 
 @ordering
-def redeliver(
-    desk: Desk,
-    ids: IdsArgument = None,
-    destination: DestinationOption = "",
-    source: SourceOption = "",
-    state: StateOption = "",
-    every: AllOption = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Also what a newer version has superseded.")
-    ] = False,
-    answer: AnswerOption = "",
-    since: SinceOption = "",
-    until: UntilOption = "",
-    canary: CanaryOption = False,
-    rate: RateOption = 10.0,
-    patience: PatienceOption = 60.0,
-) -> Fates:
-    """Send the same bytes under the same id again: messages by id, or all that match."""
-    filters = {"destination": destination, "source": source, "state": state}
-    filters |= {"answer": answer, "since": since, "until": until}
-    rows = _messages(desk.api, ids, _filter(every, **filters))
-    body = {"reason": desk.reason, "force": force}
-    wishes = [_wish("messages", row, _REDELIVER, body) for row in rows]
-    if canary:
-        return carry_out_carefully(desk, wishes, Pace(rate, patience))
-    return carry_out(desk, wishes)
-
-
-@ordering
 def resolve(
     desk: Desk,
     ids: IdsArgument = None,
@@ -156,10 +115,26 @@ def resolve(
 
 @ordering
 def cancel(desk: Desk, ids: IdsArgument = None) -> Fates:
-    """Stop jobs that are queued, waiting or running."""
-    rows = [_one(desk.api, "jobs", told) for told in _some(ids)]
+    """Stop jobs that are queued, waiting or running, and campaigns (cmp_…) for good."""
+    return carry_out(desk, [_cancelled(desk, told) for told in _some(ids)])
+
+
+def sent_again(desk: Desk, told: str, *, force: bool) -> Fates:
+    """The same bytes of one message again."""
+    body = {"reason": desk.reason, "force": force}
+    wish = _wish("messages", _one(desk.api, "messages", told), _REDELIVER, body)
+    return carry_out(desk, [wish])
+
+
+def _cancelled(desk: Desk, told: str) -> Wish:
     body = {"reason": desk.reason}
-    return carry_out(desk, [_wish("jobs", row, _CANCEL, body) for row in rows])
+    if not told.startswith("cmp_"):
+        return _wish("jobs", _one(desk.api, "jobs", told), _CANCEL, body)
+    row = _one(desk.api, "campaigns", told)
+    is_over = row["state"] in {"finished", "stopped"}
+    fate: Fate = "done already" if is_over else "would be done"
+    item = Item(told, f"{row['open']} messages that were not sent again yet", fate)
+    return Wish(item, Call("POST", f"/campaigns/{segment(told)}/stop", body=body))
 
 
 def _retried(desk: Desk, told: str) -> Wish:

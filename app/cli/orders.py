@@ -30,7 +30,7 @@ DryRunOption = Annotated[
 YesOption = Annotated[bool, typer.Option("--yes", help="Do not ask before many.")]
 _NAMING = (
     *("ids", "files", "every", "source", "name", "error"),
-    *("destination", "state", "answer", "since", "until"),
+    *("destination", "state", "answer", "since", "until", "file"),
 )
 _STYLES: dict[Fate, str] = {
     "done": "green",
@@ -71,12 +71,16 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Fates:
-    """What became of an order: one row a thing. ``document`` is the API's own, where it has one."""
+    """What became of an order: one row a thing. ``document`` is the API's own, where it has one.
+
+    ``summary`` is the last line; without one the rows are counted.
+    """
 
     items: Sequence[Item]
     document: Any = None
     notes: Sequence[str] = field(default_factory=tuple)
     is_refused: bool = False
+    summary: str = ""
 
 
 def ordering(function: Callable[Concatenate[Desk, P], Fates]) -> Callable[..., None]:
@@ -194,7 +198,7 @@ def _show(fates: Fates, *, as_json: bool) -> None:
         why = f": {item.why}" if item.why else ""
         line = Text(f"{item.fate}  ", style=_STYLES[item.fate])
         console.print(line + Text(words.clean(f"{item.id}  {item.what}{why}")))
-    for note in (*fates.notes, _summary(fates.items)):
+    for note in (*fates.notes, fates.summary or _summary(fates.items)):
         console.print(words.clean(note))
 
 

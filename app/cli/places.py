@@ -18,11 +18,13 @@ _PARTS = {
     "source": "sources",
     "recipe": "recipes",
     "step": "steps",
+    "campaign": "campaigns",
 }
 WhatArgument = Annotated[
     str,
     typer.Argument(
-        metavar="WHAT", help="destination:NAME, source:NAME, recipe:NAME, step:NAME, or all."
+        metavar="WHAT",
+        help="destination:NAME, source:NAME, recipe:NAME, step:NAME, campaign:ID, or all.",
     ),
 ]
 

@@ -14,6 +14,7 @@ import sqlalchemy as sa
 
 from app.clock import Dice
 from app.ledger.book import Book
+from app.ledger.controls import take_control
 from app.ledger.gathered import FORGETTING, Gathered
 from app.ledger.requests import (
     Accept,
@@ -30,8 +31,7 @@ from app.ledger.requests import (
 )
 from app.ledger.streams import file_stream
 from app.ledger.writing import write
-from app.store import breakers, deliveries, event_log, leases, projections, receipts, rows, walks
-from app.store import tables as t
+from app.store import deliveries, event_log, leases, projections, receipts, rows, walks
 from app.store.codec import encode_event
 from app.store.deliveries import Delivery
 from app.store.numbers import Numbers
@@ -39,14 +39,7 @@ from app.store.receipts import Receipt
 from domain.commands import AnyFileCommand, Cause, Lost, Refusal, RetryJob
 from domain.decider import decide
 from domain.events import EventIgnored, VersionReported
-from domain.installation import (
-    ConflictResolved,
-    DeliveryQuarantined,
-    Paused,
-    RecipeDefined,
-    Resumed,
-)
-from domain.recipes import from_canonical
+from domain.installation import DeliveryQuarantined
 from domain.states import File
 
 Unit = tuple[Request, ...]
@@ -273,44 +266,12 @@ class Batch:
         return Recorded(decision.events, command.stream)
 
     def _control(self, control: Control) -> Answer:
-        event = control.event
-        controls = t.controls
-        match event:
-            case Paused(what=what) if self._is_paused(what):
-                return Refusal("nothing-to-do", f"{what} is paused already")
-            case Resumed(what=what) if not (
-                # A part that is cut off is tried at once, whether or not it was paused too.
-                breakers.hasten(self._connection, what, self._now_ms) or self._is_paused(what)
-            ):
-                return Refusal("nothing-to-do", f"{what} is neither paused nor cut off")
-            case RecipeDefined(digest=digest) if self._is_pinned(digest):
-                self._setting.book.learn(self._connection, [digest])
-                return Recorded()
-            case Paused():
-                row = projections.control_row(event, control.cause)
-                projections.upsert(self._connection, controls, [row])
-            case Resumed(what=what):
-                self._connection.execute(controls.delete().where(controls.c.what == what))
-            case RecipeDefined(digest=digest, form=form):
-                projections.upsert(self._connection, t.recipes, [projections.recipe_row(event)])
-                self._setting.book.recipes[digest] = from_canonical(form.encode())
-            case ConflictResolved(delivery=delivery):
-                mine = t.deliveries.c.id == int(delivery)
-                settled = t.deliveries.update().where(mine, t.deliveries.c.settled == "")
-                if not self._connection.execute(settled.values(settled=event.outcome)).rowcount:
-                    return Refusal("conflict", "the conflict is settled already, or is none")
-            case _:
-                pass
-        self._append(event, control.cause, control.stream)
-        return Recorded((event,))
-
-    def _is_pinned(self, digest: str) -> bool:
-        query = sa.select(t.recipes.c.digest).where(t.recipes.c.digest == digest)
-        return self._connection.execute(query).first() is not None
-
-    def _is_paused(self, what: str) -> bool:
-        query = sa.select(t.controls.c.what).where(t.controls.c.what == what)
-        return self._connection.execute(query).first() is not None
+        book = self._setting.book
+        answer = take_control(self._connection, book, control, self._now_ms)
+        if not isinstance(answer, Recorded) or not answer.events:
+            return answer
+        self._append(control.event, control.cause, control.stream)
+        return answer
 
     # -- what is going to be written --------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 import sqlalchemy as sa
 
-from app.store import event_log, installation
+from app.store import campaigns, event_log, installation
 from app.store import tables as t
 from app.store.codec import encode_event
 from app.store.numbers import NUMBERED
@@ -21,7 +21,7 @@ from domain.installation import CONTROL_STREAM, LogRestored
 
 AT_ONCE = 500
 # A walk goes on from where it was in the backup, and so finds again what was lost since.
-_KEPT = (t.tokens, t.idempotency, t.cursors, t.walks)
+_KEPT = (t.tokens, t.idempotency, t.cursors, t.walks, t.campaigns, t.campaign_messages)
 COPIED = (*t.of_class("truth"), *t.of_class("history"), *_KEPT, *t.of_class("projection"))
 BY_NAME: Mapping[str, sa.Table] = {table.name: table for table in COPIED}
 NAMES: Sequence[str] = tuple(BY_NAME)
@@ -79,6 +79,8 @@ def restored(connection: sa.Connection, *, at_ms: int, salt: bytes) -> int:
     not marked would give out cursors and claims that the lost one gave out before.
     """
     connection.execute(t.installation.update().values(incarnation=t.installation.c.incarnation + 1))
+    # What they had not reached when the backup was made, they may have reached since.
+    campaigns.stop_all(connection)
     incarnation = int(connection.execute(sa.select(t.installation.c.incarnation)).scalar_one())
     revision = event_log.last_revision(connection, CONTROL_STREAM) + 1
     stored = encode_event(

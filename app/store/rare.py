@@ -20,6 +20,8 @@ ORDERED = (
     "TokenRevoked",
     "ConflictResolved",
     "BodyShown",
+    "CampaignBegun",
+    "CampaignEnded",
 )
 # What an installation tells of itself.
 TOLD = (

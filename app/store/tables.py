@@ -7,44 +7,20 @@ milliseconds since 1970 (UTC). ``private`` columns hold what can be erased: no r
 
 from __future__ import annotations
 
-from typing import Literal
-
 import sqlalchemy as sa
 
+from app.store import columns
+from app.store.columns import TableClass
+from app.store.columns import flag as _flag
+from app.store.columns import number as _number
+from app.store.columns import partial_index as _open
+from app.store.columns import some_bytes as _bytes
+from app.store.columns import table as _table
+from app.store.columns import text as _text
 from app.store.rare import IS_IGNORED, IS_RARE
 from app.store.xid8 import Xid8
 
-TableClass = Literal["truth", "history", "operational", "projection"]
-
-metadata = sa.MetaData()
-
-
-def _table(name: str, kind: TableClass, *parts: sa.schema.SchemaItem) -> sa.Table:
-    return sa.Table(name, metadata, *parts, info={"class": kind})
-
-
-# On SQLite a key of exactly this type is the row's own number and needs no index beside it.
-_NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-
-
-def _number(name: str, *, key: bool = False, null: bool = False) -> sa.Column[int]:
-    return sa.Column(name, _NUMBER, primary_key=key, nullable=null, autoincrement=False)
-
-
-def _text(
-    name: str, *, key: bool = False, null: bool = False, private: bool = False
-) -> sa.Column[str]:
-    info = {"private": private}
-    return sa.Column(name, sa.Text, primary_key=key, nullable=null, info=info)
-
-
-def _bytes(name: str, *, null: bool = False, private: bool = False) -> sa.Column[bytes]:
-    return sa.Column(name, sa.LargeBinary, nullable=null, info={"private": private})
-
-
-def _flag(name: str) -> sa.Column[bool]:
-    return sa.Column(name, sa.Boolean, nullable=False)
-
+metadata = columns.metadata
 
 # -- truth ---------------------------------------------------------------------------------------
 
@@ -266,6 +242,34 @@ condemned = _table(
     sa.Index("condemned_due", "due_ms"),
 )
 
+# What operators ordered about many messages at once, and each message that it is about, in order.
+campaigns = _table(
+    "campaigns",
+    "operational",
+    _text("id", key=True),
+    _text("state"),
+    _text("operator", private=True),
+    _text("reason", private=True),
+    _bytes("plan", private=True),
+    *map(_number, ("made_ms", "changed_ms", "next_ms", "gathered", "gathered_ms")),
+    _text("gathered_id"),
+    *map(_number, ("restarted", "forgiven", "is_held", "until_ms")),
+    _text("owner"),
+)
+
+campaign_messages = _table(
+    "campaign_messages",
+    "operational",
+    _text("campaign", key=True),
+    _number("place", key=True),
+    _text("message"),
+    _text("stream"),
+    _text("destination"),
+    _text("fate"),
+    _text("why"),
+    sa.Index("campaign_messages_fate", "campaign", "fate", "destination", "place"),
+)
+
 _LIVED = map(_number, ("started_ms", "seen_ms"))
 workers = _table("workers", "operational", _text("owner", key=True), _text("kind"), *_LIVED)
 
@@ -317,11 +321,6 @@ files = _table(
 
 OPEN_JOBS = sa.text("state IN ('ready', 'waiting')")
 OPEN_MESSAGES = sa.text("state IN ('pending', 'waiting', 'unclear')")
-
-
-def _open(name: str, where: sa.TextClause, *columns: str) -> sa.Index:
-    return sa.Index(name, *columns, sqlite_where=where, postgresql_where=where)
-
 
 jobs = _table(
     "jobs",

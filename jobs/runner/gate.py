@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from app.clock import Clock
 from app.store.queue import Picture
-from domain.breaker import allows, load
+from domain.breaker import allows, load, word
 from jobs.runner.terms import STEP_TERMS, Terms
 
 
@@ -79,6 +79,19 @@ class Gate:
             now = datetime.fromtimestamp(now_ms / 1000, UTC)
             most = min(most, allows(load(terms.breaker, picture.breakers.get(scope, "")), now))
         return most - running
+
+    def obstacle(self, picture: Picture, scope: str, now_ms: int) -> str:
+        """What keeps all work of a scope from beginning now, in a word; "" for nothing."""
+        if not picture.paused.isdisjoint(("all", scope)):
+            return "paused"
+        if scope in picture.waits:
+            return "asked to wait"
+        policy = self.terms(scope).breaker
+        if policy is None:
+            return ""
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        state = word(load(policy, picture.breakers.get(scope, "")), now)
+        return "" if state == "closed" else "cut off"
 
     def tokens(self, scope: str) -> int:
         """How many may begin by the scope's rate."""

@@ -132,8 +132,6 @@ def test_a_delivered_message_is_sent_again_and_what_waits_is_not_doubled(past: P
     first = str(rows[0]["id"])
     assert fates(past, "redeliver", first, *WHY) == ["done"]
     assert fates(past, "redeliver", first, *WHY) == ["done already"]
-    rest = fates(past, "redeliver", "--destination", "erp", "--state", "delivered", "--yes", *WHY)
-    assert rest == ["done"] * (len(rows) - 1)
     unknown = past.run("redeliver", "msg_x", *WHY)
     assert unknown.status == 1
 

@@ -33,6 +33,7 @@ PAGES = (
     "/jobs",
     "/deliveries",
     "/audit",
+    "/campaigns",
 )
 WHY = "the receiver asked for it"
 CONSOLE = Path(failing.__file__).parent

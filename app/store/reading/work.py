@@ -41,6 +41,7 @@ class WorkFilter:
     kind: str = ""
     name: str = ""
     source: str = ""
+    stream: str = ""
     reference: str = ""
     error: str = ""
     answer: str = ""
@@ -114,6 +115,24 @@ def some(
     return [_work(kind, row) for row in connection.execute(query)]
 
 
+def selection(
+    connection: sa.Connection, wanted: WorkFilter, after: tuple[int, str], *, limit: int
+) -> list[Work]:
+    """The next messages that match behind this moment and id, the first ordered first."""
+    keys = t.messages.c.ordered_ms, t.messages.c.id
+    behind = sa.tuple_(*keys) > sa.tuple_(*(sa.literal(part) for part in after))
+    query = _query("message", wanted).where(behind).order_by(*keys).limit(limit)
+    return [_work("message", row) for row in connection.execute(query)]
+
+
+def counts(connection: sa.Connection, wanted: WorkFilter) -> dict[tuple[str, str], int]:
+    """How many messages match, by destination and state."""
+    names = t.messages.c.destination, t.messages.c.state
+    query = _query("message", wanted).with_only_columns(*names, sa.func.count())
+    query = query.group_by(*names).order_by(*names)
+    return {(place, state): count for place, state, count in connection.execute(query)}
+
+
 def causes(
     connection: sa.Connection, sources: tuple[str, ...] | None, *, needed: bool = False
 ) -> list[Cause]:
@@ -178,6 +197,7 @@ def _query(kind: WorkTable, wanted: WorkFilter) -> sa.Select[Any]:
         pairs.append((table.c.kind, wanted.kind))
     else:
         pairs.append((table.c.reference, wanted.reference))
+    pairs.append((table.c.stream, wanted.stream))
     for column, value in pairs:
         query = query.where(column == value) if value else query
     if wanted.answer:

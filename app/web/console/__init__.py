@@ -8,14 +8,26 @@ from litestar.exceptions import HTTPException
 
 from app.store.errors import StoreUnavailableError
 from app.web.api.office import DEPENDENCIES
-from app.web.console import entry, failing, files, live, log, orders, overview, parts, replay, work
+from app.web.console import (
+    again,
+    entry,
+    failing,
+    files,
+    live,
+    log,
+    orders,
+    overview,
+    parts,
+    replay,
+    work,
+)
 from app.web.console.pages import visit_of
 from app.web.console.session import PATH
 from app.web.rest import ProblemError
 
 __all__ = ["PATH", "create_console"]
 
-_MODULES = (entry, files, live, log, orders, overview, parts, replay, work)
+_MODULES = (again, entry, files, live, log, orders, overview, parts, replay, work)
 
 
 def create_console() -> Router:

@@ -12,13 +12,13 @@ from litestar.exceptions import NotFoundException, PermissionDeniedException
 from litestar.params import FromPath
 
 from app.web.access import Role
-from app.web.api import arrivals, dead, files, parts, ping, work
+from app.web.api import arrivals, campaigns, dead, files, parts, ping, work
 from app.web.api.dead import Bulk, DeadFilter, DeadIn
 from app.web.api.files import ReprocessIn
 from app.web.api.office import Reasoned
 from app.web.api.orders import Preview
 from app.web.api.work import RedeliverIn, ResolveIn
-from app.web.console import selection
+from app.web.console import again, selection
 from app.web.console.asking import ask, made
 from app.web.console.entry import form_of, proven
 from app.web.console.pages import Page, Visit, Visiting, local, moved, page, with_said
@@ -161,6 +161,14 @@ DEEDS: Mapping[str, Deed] = {
         "operator", _simple(arrivals.delivery_accept, Reasoned, names="delivery")
     ),
     "dismiss": Deed("operator", _simple(arrivals.delivery_dismiss, Reasoned, names="delivery")),
+    "campaign": Deed("operator", again.begin),
+    "campaign-pause": Deed(
+        "operator", _simple(campaigns.campaign_pause, Reasoned, names="campaign")
+    ),
+    "campaign-resume": Deed(
+        "operator", _simple(campaigns.campaign_resume, Reasoned, names="campaign")
+    ),
+    "campaign-stop": Deed("operator", _simple(campaigns.campaign_stop, Reasoned, names="campaign")),
     "ping": Deed("operator", _ping),
     "switch": Deed("operator", _switch),
     "dead": Deed("operator", _dead),

@@ -48,6 +48,8 @@ EVENT_WORDS = {
     "TokenRevoked": "Access was taken away",
     "ConflictResolved": "An operator settled a conflict",
     "BodyShown": "An admin looked at a whole body",
+    "CampaignBegun": "An operator ordered many messages to be sent again",
+    "CampaignEnded": "An order about many messages came to its end",
     "DeliveryQuarantined": "A delivery went into quarantine",
     "SubscriptionNoticed": "The source told of its subscription",
     "RecipeDefined": "A recipe was recorded",
