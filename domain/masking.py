@@ -1,20 +1,42 @@
-"""Bodies as those see them who may not see all: the values at some pointers are masked."""
+"""Bodies as those see them who may not see all: the values at some pointers are masked.
+
+So is what an address proves itself with: whoever has a signed link has the file.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from domain.canonical import tokens
 from domain.strict_json import JsonValue
 
 MASK = "[masked]"
+_ADDRESS = re.compile(r"(?i)\b([a-z][a-z0-9+.-]*://)(?:[^\s/?#@]*@)?([^\s?#]*)(?:[?#]\S*)?")
 
 
 def masked(value: JsonValue, pointers: Iterable[str]) -> JsonValue:
-    """The value with a mask wherever a pointer leads to something."""
+    """The value with a mask wherever a pointer leads to something, and no address's proof."""
     for path in pointers:
         value = _masked(value, tokens(path))
-    return value
+    return _without_proofs(value)
+
+
+def shown_address(text: str) -> str:
+    """The text, each address in it without user, password, query and fragment."""
+    return _ADDRESS.sub(lambda found: f"{found[1]}{found[2]}{_rest(found)}", text)
+
+
+def _rest(found: re.Match[str]) -> str:
+    return "" if found[0] == f"{found[1]}{found[2]}" else f"?{MASK}"
+
+
+def _without_proofs(value: JsonValue) -> JsonValue:
+    if isinstance(value, dict):
+        return {key: _without_proofs(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [_without_proofs(entry) for entry in value]
+    return shown_address(value) if isinstance(value, str) else value
 
 
 def all_masked(value: JsonValue) -> JsonValue:

@@ -79,3 +79,7 @@ def _translated() -> Iterator[None]:
         yield
     except redis.RedisError as error:
         raise BrokerConnectionError(type(error).__name__) from error  # type: ignore[no-untyped-call]
+    except TypeError as error:
+        # The client takes the query of an address for its own options, and only looks at them now.
+        what = "an option in the query of its address is not known"
+        raise BrokerConnectionError(what) from error  # type: ignore[no-untyped-call]

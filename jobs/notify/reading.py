@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote, urlsplit
 
 from domain.canonical import ABSENT, pointer
 from jobs.notify.values import NotifySettings
@@ -71,6 +74,28 @@ def secrets_in(headers: tuple[Header, ...]) -> tuple[str, ...]:
     """The values, and the words in them, that must not be kept; the longest first."""
     words = {word for _, value in headers for word in (value, *value.split())}
     return tuple(sorted((w for w in words if len(w) >= _SHORTEST_SECRET), key=len, reverse=True))
+
+
+def own_secrets(settings: NotifySettings) -> tuple[str, ...]:
+    """What a destination's settings themselves hold that a receiver may say back.
+
+    Headers whose name says so, and what an address proves itself with: its query and its password.
+    """
+    hidden = tuple(header for header in settings.headers if _is_hidden(header[0]))
+    addresses = (settings.url, settings.ask_url, settings.target.proxy)
+    words = {word for address in addresses for word in _proofs_in(address)}
+    long = (word for word in words if len(word) >= _SHORTEST_SECRET)
+    return (*secrets_in(hidden), *sorted(long, key=len, reverse=True))
+
+
+def _proofs_in(address: str) -> Iterator[str]:
+    parts = urlsplit(address)
+    yield parts.query
+    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+        yield from (value or name, quote(value or name, safe=""))
+    if parts.password:
+        user, password = unquote(parts.username or ""), unquote(parts.password)
+        yield from (parts.password, password, b64encode(f"{user}:{password}".encode()).decode())
 
 
 def is_status(status: int, patterns: tuple[str, ...]) -> bool:

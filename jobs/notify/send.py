@@ -8,7 +8,7 @@ from datetime import datetime
 from app.points import point
 from domain.outcomes import Again, Done
 from jobs.notify.policy import judged, unanswered
-from jobs.notify.reading import Reply, kept_body, kept_headers, read, secrets_in
+from jobs.notify.reading import Reply, kept_body, kept_headers, own_secrets, read, secrets_in
 from jobs.notify.values import Attempt, NotifyJob, NotifyOutcome
 from jobs.outbound import shown
 from jobs.tools import Header, Limits, Request, SignInFailed, Tools, Trouble
@@ -43,7 +43,8 @@ def _tried(job: NotifyJob, tools: Tools, at: datetime) -> tuple[Attempt, NotifyO
             proof = newer
             reply = _exchanged(job, tools, (proof, at, limits))
     headers = _headers(job, proof, at)
-    secrets = secrets_in(proof) + secrets_in(tuple(h for h in headers if "signature" in h[0]))
+    signatures = tuple(header for header in headers if "signature" in header[0])
+    secrets = (*secrets_in(proof), *secrets_in(signatures), *own_secrets(settings))
     asked = replace(blank, request_headers=kept_headers(headers, secrets))
     if not isinstance(reply, Reply):
         return asked, unanswered(reply, settings)
