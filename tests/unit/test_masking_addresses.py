@@ -12,7 +12,7 @@ from jobs.tools import Target
 
 @pytest.mark.req("F7", "B8")
 @pytest.mark.parametrize(
-    ("told", "shown"),
+    "told, shown",
     [
         ("https://e.de/f?sig=1", "https://e.de/f?[masked]"),
         ("see https://u:p@e.de/f#x now", "see https://e.de/f?[masked] now"),
