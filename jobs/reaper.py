@@ -11,7 +11,7 @@ from typing import Any
 
 from app.clock import Clock
 from app.ledger import Ledger
-from app.store import leases, workers
+from app.store import leases, slots, workers
 from app.store.engine import Store
 from app.store.errors import StoreUnavailableError
 from app.store.leases import Lease
@@ -45,6 +45,7 @@ class Reaper:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._stopping = threading.Event()
+        self._orphans: frozenset[tuple[str, str]] = frozenset()
         self._thread = threading.Thread(target=self._work, name="reaper", daemon=True)
 
     def start(self) -> None:
@@ -80,6 +81,11 @@ class Reaper:
         now_ms = int(self._parts.clock.now().timestamp() * 1000)
         with self._parts.store.read() as connection:
             found = leases.lapsed(connection, now_ms, limit=_MOST_AT_ONCE)
+            orphans = slots.orphans(connection)
+        # Found twice: a claim that is being made has a slot before others see its lease.
+        if left := orphans & self._orphans:
+            self._parts.ledger.operate(lambda connection, _: slots.end(connection, left))
+        self._orphans = orphans - left
         for lease, answer in [(lease, self._end(lease)) for lease in found]:
             answer.result()
             log.warning("lease.lapsed", work_id=lease.id, owner=lease.owner, attempt=lease.attempt)

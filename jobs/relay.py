@@ -114,7 +114,7 @@ class Relay:
         for due in found:
             self._wake(due)
         until_due_s = POLL_S if next_ms is None else (next_ms - now_ms) / 1000
-        return min(POLL_S, until_due_s, self._parts.gate.wait_s(longest_s=POLL_S))
+        return min(POLL_S, until_due_s, self._parts.gate.wait_s(seen, now_ms, longest_s=POLL_S))
 
     def _wake(self, due: Due) -> None:
         with self._lock:
@@ -159,7 +159,7 @@ class Relay:
 
     def _slots(self, seen: Picture, scope: str, kind: WorkKind, now_ms: int) -> Slots | None:
         gate = self._parts.gate
-        free = min(gate.free(seen, scope, now_ms), gate.tokens(scope))
+        free = min(gate.free(seen, scope, now_ms), gate.tokens(seen, scope, now_ms))
         under_way = self._under_way(scope, kind)
         # Those under way may be among the rows that are read: they are passed over, not counted.
         if free - under_way <= 0:

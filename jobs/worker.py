@@ -66,7 +66,7 @@ class Worker:
         self._parts = parts
         self._http = Outbound(clock=parts.clock, user_agent=parts.user_agent)
         self._sandbox = Sandbox(slots=transform_slots(), modules=PRELOADED)
-        self._gate = Gate(terms_of(parts.config), parts.clock)
+        self._gate = Gate(terms_of(parts.config))
         self._holds = Holds(parts.ledger, parts.store, parts.clock)
         self._relay = relay.Relay(
             relay.Parts(

@@ -105,7 +105,7 @@ class Outbox:
         self.clock = clock
         self.receiver = Receiver(clock)
         self._found: list[tuple[str, WorkKind]] = []
-        self.gate = gate = Gate(terms_of(base.config), clock)
+        self.gate = gate = Gate(terms_of(base.config))
         self._relay = Relay(
             Parts(
                 store=base.store,

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql, sqlite
 
-from app.store import rows
+from app.store import rows, slots
 from app.store import tables as t
 
 WorkKind = Literal["download", "transform", "message"]
@@ -197,8 +197,12 @@ def in_flight(
 
 def end(connection: sa.Connection, leases: Iterable[Lease]) -> None:
     """Give the leases up."""
-    ids = sorted(lease.id for lease in leases)
+    ended = list(leases)
+    ids = sorted(lease.id for lease in ended)
     rows.write(connection, _END, [{"work": each} for each in ids])
+    if connection.dialect.name != "sqlite":
+        told = [(lease.scope, lease.id) for lease in ended if lease.kind == "message"]
+        slots.end(connection, told)
 
 
 def lapsed(connection: sa.Connection, now_ms: int, *, limit: int) -> list[Lease]:

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import sqlalchemy as sa
 
-from app.store import breakers, projections, rows
+from app.store import breakers, projections, rates, rows
 from app.store import tables as t
 from app.store.leases import WorkKind
 
@@ -21,6 +21,8 @@ from app.store.leases import WorkKind
 _MOST_SUSPECTS = 64
 # The next lost worker is the third, which ends the job.
 _LAST_CHANCE = 2
+# So many times as many messages are looked at as are taken, for those of other files among them.
+_LOOKED_AT = 4
 # How strictly a destination's messages about one file wait for each other: not at all, for those
 # that may still be sent, or also for dead ones.
 Ordered = Literal["", "continue", "block"]
@@ -62,13 +64,14 @@ class Picture:
     """What stands in the way of work at one moment, by scope.
 
     ``paused`` are the parts that operators paused, ``waits`` ends of waits that were asked for,
-    ``running`` numbers of leases, ``breakers`` the states of circuits.
+    ``running`` numbers of leases, ``breakers`` the states of circuits, ``rates`` when work began.
     """
 
     paused: frozenset[str] = frozenset()
     waits: Mapping[str, int] = field(default_factory=dict)
     running: Mapping[str, int] = field(default_factory=dict)
     breakers: Mapping[str, str] = field(default_factory=dict)
+    rates: Mapping[str, str] = field(default_factory=dict)
 
 
 def picture(connection: sa.Connection, now_ms: int) -> Picture:
@@ -78,6 +81,7 @@ def picture(connection: sa.Connection, now_ms: int) -> Picture:
         waits={row[0]: row[1] for row in rows.fetch(connection, _WAITS) if row[1] > now_ms},
         running={row[0]: row[1] for row in rows.fetch(connection, _RUNNING)},
         breakers=breakers.load_all(connection),
+        rates=rates.load_all(connection),
     )
 
 
@@ -143,10 +147,13 @@ def ask_to_wait(connection: sa.Connection, scope: str, until_ms: int, reason: st
 def due_messages(
     connection: sa.Connection, slots: Slots, now_ms: int, paused_sources: frozenset[str]
 ) -> list[Due]:
-    """Due messages of one destination, half of the slots for the oldest, half for the newest."""
+    """Due messages of one destination, half of the slots for the oldest, half for the newest.
+
+    Of a file that has many only one is taken before those of other files.
+    """
     found: dict[str, Due] = {}
-    destination = slots.scope.removeprefix("destination:")
-    asked = {"destination": destination, "now_ms": now_ms, "most": (slots.free + 1) // 2}
+    destination, most = slots.scope.removeprefix("destination:"), (slots.free + 1) // 2
+    asked = {"destination": destination, "now_ms": now_ms, "most": most * _LOOKED_AT}
     for descending in (False, True):
         query = _messages(slots.ordered, descending=descending)
         if paused_sources:
@@ -154,8 +161,18 @@ def due_messages(
             works = connection.execute(moving, asked).all()
         else:
             works = rows.fetch(connection, query, asked)
-        found.update((work, Due(work, "message", slots.scope)) for (work,) in works)
+        fair = _by_file([(work, stream) for work, stream in works if work not in found], most)
+        found.update((work, Due(work, "message", slots.scope)) for work in fair)
     return list(found.values())[: slots.free]
+
+
+def _by_file(works: Sequence[tuple[str, str]], most: int) -> list[str]:
+    """The first of each file, in their order, before the others of any."""
+    first: dict[str, str] = {}
+    for work, stream in works:
+        first.setdefault(stream, work)
+    ahead = list(first.values())
+    return (ahead + [work for work, stream in works if first[stream] != work])[:most]
 
 
 @cache
@@ -163,7 +180,7 @@ def _messages(ordered: Ordered, *, descending: bool) -> sa.Select[Any]:
     order = t.messages.c.due_ms.desc() if descending else t.messages.c.due_ms
     leased = sa.select(t.leases.c.id).where(t.leases.c.id == t.messages.c.id)
     query = (
-        sa.select(t.messages.c.id)
+        sa.select(t.messages.c.id, t.messages.c.stream)
         .where(t.messages.c.destination == sa.bindparam("destination"))
         .where(t.OPEN_MESSAGES, t.messages.c.due_ms <= sa.bindparam("now_ms"), ~leased.exists())
         .order_by(order)

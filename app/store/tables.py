@@ -18,7 +18,6 @@ from app.store.columns import some_bytes as _bytes
 from app.store.columns import table as _table
 from app.store.columns import text as _text
 from app.store.rare import IS_IGNORED, IS_RARE
-from app.store.xid8 import Xid8
 
 metadata = columns.metadata
 
@@ -270,29 +269,11 @@ campaign_messages = _table(
     sa.Index("campaign_messages_fate", "campaign", "fate", "destination", "place"),
 )
 
+# When work of a destination with a rate began lately, whoever began it.
+rates = _table("rates", "operational", _text("scope", key=True), _text("began"))
+
 _LIVED = map(_number, ("started_ms", "seen_ms"))
 workers = _table("workers", "operational", _text("owner", key=True), _text("kind"), *_LIVED)
-
-# The two tables below are on PostgreSQL only, where many processes append and one gives positions.
-only_postgresql = sa.MetaData()
-
-unsequenced = sa.Table(
-    "unsequenced",
-    only_postgresql,
-    _number("event", key=True),
-    sa.Column("xid", Xid8, nullable=False),
-    info={"class": "operational"},
-)
-
-sequencer = sa.Table(
-    "sequencer",
-    only_postgresql,
-    _number("id", key=True),
-    _text("owner"),
-    _number("term"),
-    _number("until_ms"),
-    info={"class": "operational"},
-)
 
 # -- projections ---------------------------------------------------------------------------------
 

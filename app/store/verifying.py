@@ -8,6 +8,7 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from app.store import tables as t
+from app.store.shared_tables import unsequenced
 
 # A statement takes only so many values.
 _MOST_KEYS = 5000
@@ -119,7 +120,7 @@ def unplaced(connection: sa.Connection, *, limit: int) -> list[int]:
         .limit(limit)
     )
     if connection.dialect.name == "postgresql":
-        query = query.where(t.events.c.id.not_in(sa.select(t.unsequenced.c.event)))
+        query = query.where(t.events.c.id.not_in(sa.select(unsequenced.c.event)))
     return list(connection.execute(query).scalars())
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from app.store import attempts, bodies, leases, projections, queue, rows
+from app.store import attempts, bodies, leases, projections, queue, rates, rows, slots
 from app.store.engine import Connection
 from app.store.leases import Hold, Lease, Open, WorkKind
 from app.store.queue import Picture
 from app.store.reading.traces import context_of
+from domain.breaker import UNLIMITED
 from domain.states import File, Job, Message, Version
 from jobs.runner.gate import Gate
 
@@ -90,17 +91,31 @@ class Claims:
             taken = leases.take(connection, found, hold)
             files = projections.ask(connection, () if wanted.file else [found.stream])
             data = bodies.ask(connection, found.id) if found.kind == "message" else None
+            slot = self._slot(connection, found)
             picture = queue.picture_of(connection, found.scope, now_ms)
-        lease = taken()
+        lease, number = taken(), slot()
         if lease is None:
+            if 0 < number <= UNLIMITED:
+                slots.hand_back(connection, found.scope, number)
             return None
         file = wanted.file or files()[found.stream]
         made = self._claimed(connection, lease, file, data() if data else None)
-        if made is None or not self._admits(connection, made, now_ms, picture()):
+        seen = picture()
+        is_free = number <= self.gate.most(seen, found.scope, now_ms)
+        if made is None or not (is_free and self._admits(connection, made, now_ms, seen)):
             leases.end(connection, [lease])
             return None
         attempts.begin(connection, self.numbers(connection, 1)[0], lease)
         return made
+
+    def _slot(self, connection: Connection, work: Open) -> Callable[[], int]:
+        """Take one of a destination's slots; the number is above all of them if none is free."""
+        most = self.gate.terms(work.scope).concurrency
+        is_counted = work.kind == "message" and most < UNLIMITED
+        if not is_counted or connection.dialect.name == "sqlite":
+            return lambda: 0
+        number = slots.ask(connection, work.scope, work.id, most)
+        return lambda: number() or UNLIMITED + 1
 
     def _claimed(
         self, connection: Connection, lease: Lease, file: File, body: bytes | None
@@ -120,7 +135,8 @@ class Claims:
         ordered = self.gate.terms(lease.scope).ordered
         if ordered and not queue.is_next(connection, lease.id, ordered):
             return False
-        return self.gate.take_token(lease.scope)
+        per_s = self.gate.terms(lease.scope).rate_per_s
+        return per_s is None or rates.take(connection, lease.scope, per_s, now_ms)
 
 
 def _open(connection: Connection, wanted: Wanted, now_ms: int) -> Open | None:

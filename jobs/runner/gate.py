@@ -2,62 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-from collections import deque
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
-from app.clock import Clock
 from app.store.queue import Picture
+from domain import rates
 from domain.breaker import allows, load, word
 from jobs.runner.terms import STEP_TERMS, Terms
-
-
-class Rate:
-    """So many beginnings in any second, and no more: what was saved up is never made up for."""
-
-    def __init__(self, per_s: float, clock: Clock) -> None:
-        self._most = max(int(per_s), 1)
-        self._span_s = self._most / per_s
-        self._began: deque[float] = deque()
-        self._clock = clock
-        self._lock = threading.Lock()
-
-    def take(self) -> bool:
-        """Begin one, if one may begin."""
-        with self._lock:
-            if self._free() < 1:
-                return False
-            self._began.append(self._clock.monotonic())
-            return True
-
-    def free(self) -> int:
-        """How many may begin now."""
-        with self._lock:
-            return self._free()
-
-    def wait_s(self) -> float:
-        """How long until one may begin."""
-        with self._lock:
-            if self._free():
-                return 0.0
-            return self._began[0] + self._span_s - self._clock.monotonic()
-
-    def _free(self) -> int:
-        past_s = self._clock.monotonic() - self._span_s
-        while self._began and self._began[0] <= past_s:
-            self._began.popleft()
-        return self._most - len(self._began)
 
 
 class Gate:
     """Decides how many pieces of a scope's work may begin."""
 
-    def __init__(self, terms: Mapping[str, Terms], clock: Clock) -> None:
+    def __init__(self, terms: Mapping[str, Terms]) -> None:
         self._terms = terms
-        self._rates = {
-            scope: Rate(each.rate_per_s, clock) for scope, each in terms.items() if each.rate_per_s
-        }
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -73,12 +31,7 @@ class Gate:
         running = picture.running.get(scope, 0)
         if not picture.paused.isdisjoint(("all", scope)) or scope in picture.waits:
             return -max(running, 1)
-        terms = self.terms(scope)
-        most = terms.concurrency
-        if terms.breaker is not None:
-            now = datetime.fromtimestamp(now_ms / 1000, UTC)
-            most = min(most, allows(load(terms.breaker, picture.breakers.get(scope, "")), now))
-        return most - running
+        return self.most(picture, scope, now_ms) - running
 
     def obstacle(self, picture: Picture, scope: str, now_ms: int) -> str:
         """What keeps all work of a scope from beginning now, in a word; "" for nothing."""
@@ -93,17 +46,27 @@ class Gate:
         state = word(load(policy, picture.breakers.get(scope, "")), now)
         return "" if state == "closed" else "cut off"
 
-    def tokens(self, scope: str) -> int:
+    def most(self, picture: Picture, scope: str, now_ms: int) -> int:
+        """How many of a scope may run at once, as long as nothing else is in the way."""
+        terms = self.terms(scope)
+        if terms.breaker is None:
+            return terms.concurrency
+        now = datetime.fromtimestamp(now_ms / 1000, UTC)
+        circuit = load(terms.breaker, picture.breakers.get(scope, ""))
+        return min(terms.concurrency, allows(circuit, now))
+
+    def tokens(self, picture: Picture, scope: str, now_ms: int) -> int:
         """How many may begin by the scope's rate."""
-        rate = self._rates.get(scope)
-        return self.terms(scope).concurrency if rate is None else rate.free()
+        terms = self.terms(scope)
+        if terms.rate_per_s is None:
+            return terms.concurrency
+        return rates.free(rates.load(terms.rate_per_s, picture.rates.get(scope, "")), now_ms)
 
-    def take_token(self, scope: str) -> bool:
-        """Use up one of the scope's rate, if it has one left."""
-        rate = self._rates.get(scope)
-        return rate is None or rate.take()
-
-    def wait_s(self, *, longest_s: float) -> float:
+    def wait_s(self, picture: Picture, now_ms: int, *, longest_s: float) -> float:
         """How long until a rate that is used up lets another begin; at most so long."""
-        waits_s = [wait_s for rate in self._rates.values() if (wait_s := rate.wait_s())]
-        return min(waits_s, default=longest_s)
+        waits_s = [
+            rates.wait_ms(rates.load(terms.rate_per_s, picture.rates[scope]), now_ms) / 1000
+            for scope, terms in self._terms.items()
+            if terms.rate_per_s is not None and picture.rates.get(scope)
+        ]
+        return min((wait_s for wait_s in waits_s if wait_s), default=longest_s)

@@ -17,6 +17,7 @@ from app.store import migrate
 from app.store import tables as t
 from app.store.engine import Store, open_store
 from app.store.errors import SchemaError
+from app.store.shared_tables import only_postgresql
 from tests.stores import Postgres
 
 EVENT = {"id": 1, "stream": "fil_a", "revision": 1, "type": "FileHeld", "body": b"{}"}
@@ -38,7 +39,7 @@ def bare(side: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[
 
 
 def test_the_steps_make_the_schema_that_the_program_expects(store: Store) -> None:
-    expected = [t.metadata, t.only_postgresql] if store.backend == "postgresql" else t.metadata
+    expected = [t.metadata, only_postgresql] if store.backend == "postgresql" else t.metadata
     with store.read() as connection, warnings.catch_warnings():
         # The inspector does not know xid8 by name.
         warnings.filterwarnings("ignore", message="Did not recognize type 'xid8'")

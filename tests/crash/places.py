@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from app.artifacts import Blobs, open_blobs
 from app.store import tables as t
 from app.store.engine import Store, open_store
+from app.store.shared_tables import sequencer
 from tests.brokers import Valkey
 from tests.buckets import Bucket
 from tests.stores import Postgres
@@ -138,7 +139,7 @@ class Shared:
     def bury(self, pid: int) -> None:
         """A lease runs for a minute, the sequencer's for a quarter: both end now."""
         with _engine(self.database).begin() as connection:
-            for table in (t.leases, t.sequencer):
+            for table in (t.leases, sequencer):
                 its = table.c.owner.contains(f":{pid}:")
                 connection.execute(table.update().where(its).values(until_ms=0))
 

@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.clock import SettableClock
 from app.store.queue import Picture
 from domain.breaker import Breaker, BreakerPolicy, after, dump
+from domain.rates import Rate, begun
+from domain.rates import dump as dump_rate
 from jobs.runner.gate import Gate
 from jobs.runner.terms import Terms
 
@@ -18,9 +19,9 @@ POLICY = BreakerPolicy(consecutive=1, open_s=30)
 ERP = "destination:erp"
 
 
-def gate(clock: SettableClock | None = None, **terms: float) -> Gate:
+def gate(**terms: float) -> Gate:
     made = Terms(concurrency=4, breaker=POLICY, **terms)  # type: ignore[arg-type]
-    return Gate({ERP: made}, clock or SettableClock(NOW))
+    return Gate({ERP: made})
 
 
 def free(**picture: object) -> int:
@@ -60,16 +61,12 @@ def test_work_of_an_unknown_scope_has_no_limit_of_its_own() -> None:
 
 
 @pytest.mark.req("E10")
-def test_a_rate_lets_so_many_begin_in_any_second_and_no_more() -> None:
-    clock = SettableClock(NOW)
-    limited = gate(clock, rate_per_s=2.0)
-    assert [limited.take_token(ERP) for _ in range(3)] == [True, True, False]
-    assert limited.tokens(ERP) == 0
-    clock.advance(0.75)
-    assert not limited.take_token(ERP)
-    assert limited.wait_s(longest_s=1.0) == 0.25
-    clock.advance(0.25)
-    assert [limited.take_token(ERP) for _ in range(3)] == [True, True, False]
-    clock.advance(100)
-    assert limited.tokens(ERP) == 2
-    assert limited.wait_s(longest_s=1.0) == 1.0
+def test_a_rate_that_is_used_up_lets_none_begin_until_it_is_free() -> None:
+    began = dump_rate(begun(begun(Rate(2.0), NOW_MS), NOW_MS + 750))
+    seen, limited = Picture(rates={ERP: began}), gate(rate_per_s=2.0)
+    assert limited.tokens(seen, ERP, NOW_MS + 750) == 0
+    assert limited.wait_s(seen, NOW_MS + 750, longest_s=1.0) == 0.251
+    assert limited.tokens(seen, ERP, NOW_MS + 1001) == 1
+    assert limited.tokens(Picture(), ERP, NOW_MS) == 2
+    assert limited.wait_s(Picture(), NOW_MS, longest_s=1.0) == 1.0
+    assert gate().tokens(seen, ERP, NOW_MS) == 4
