@@ -51,6 +51,8 @@ POINTS = (
     "notes.put.after",
     "restore.commit.before",
     "restore.commit.after",
+    "restore.end.before",
+    "restore.end.after",
     "move.commit.before",
     "move.commit.after",
     "notify.send.before",

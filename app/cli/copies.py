@@ -79,6 +79,7 @@ def restore(
             done = copies.restore(store, blobs, file, mark=mark, progress=progress)
         with keeping(loaded, store, clock) as kept:
             done.erased = copies.erase_again(store, kept.ledger, kept.blobs)
+        copies.end(store)
     _tell(done, loaded, as_json=json)
 
 

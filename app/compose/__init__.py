@@ -12,7 +12,14 @@ from typing import cast
 from app.artifacts import Blobs, Scratch, open_blobs, open_scratch, scratch_root
 from app.clock import Clock, Dice, SystemClock, SystemDice
 from app.compose import serving
-from app.compose.preparing import book_of, identity_of, orphans, ready_recipes, record_start
+from app.compose.preparing import (
+    book_of,
+    identity_of,
+    orphans,
+    ready_recipes,
+    record_start,
+    unrestored,
+)
 from app.compose.sharing import Shared
 from app.compose.tracing import traces_missing, traces_of
 from app.config import Config, Problem
@@ -164,7 +171,7 @@ def _prepared(
         return Refused((problem_of(config, "database", error),))
     try:
         ready(store)
-        if refused := orphans(config, store):
+        if refused := (*unrestored(config, store), *orphans(config, store)):
             store.close()
             return Refused(refused)
         return _base(config, store, cast("tuple[Recipe, ...]", recipes), chance)

@@ -18,7 +18,7 @@ from app.artifacts import ERASURES, Blobs, MissingBlobError
 from app.ledger import Ledger
 from app.ledger.requests import Order, Recorded
 from app.points import point
-from app.store import checkpoints, copying, migrate, projections, signing
+from app.store import checkpoints, copying, installation, migrate, projections, signing
 from app.store.engine import Connection, Store
 from app.store.errors import SchemaError, StoreError
 from app.store.reading import erasures
@@ -164,19 +164,15 @@ def restore(
 ) -> Restored:
     """Bring a backup back into an empty store, as a new incarnation of its log.
 
-    All rows and the mark of the new incarnation come in one transaction. Raises ``StoreError``.
+    All rows and the mark of the new incarnation come in one transaction. What follows them may be
+    begun again: until ``end`` no process serves from the store. Raises ``StoreError``.
     """
     try:
         with tarfile.open(place, mode="r:") as tar:
             manifest = _manifest(tar)
-            with store.writing.begin() as connection:
-                _refuse_full(connection)
-                rows = _fill(connection, tar, manifest, progress)
-                copying.settle(connection)
-                incarnation = copying.restored(connection, at_ms=mark.at_ms, salt=mark.salt)
-                copying.settle(connection)
-                point("restore.commit.before")
-            point("restore.commit.after")
+            incarnation, rows = _begun(store, manifest) or _filled(
+                store, tar, manifest, mark, progress
+            )
             found = Restored(
                 incarnation,
                 int(manifest["checkpoint"]["position"]),
@@ -190,6 +186,43 @@ def restore(
         found.missing = [d for d in copying.digests(connection) if not blobs.exists(d)]
         found.sources = copying.sources(connection)
     return found
+
+
+def end(store: Store) -> None:
+    """All that belongs to a restore is done: the store may be served from."""
+    with store.writing.begin() as connection:
+        copying.end_restore(connection)
+        point("restore.end.before")
+    point("restore.end.after")
+
+
+def _begun(store: Store, manifest: dict[str, Any]) -> tuple[int, int] | None:
+    """The incarnation of a restore of this backup that died after its rows were here."""
+    with store.read() as connection:
+        if copying.open_restore(connection) != _name(manifest):
+            return None
+        identity = installation.find(connection)
+    return None if identity is None else (identity.incarnation, 0)
+
+
+def _name(manifest: dict[str, Any]) -> str:
+    return f"{manifest['made_ms']} {manifest['checkpoint']['hash']}"
+
+
+def _filled(
+    store: Store, tar: tarfile.TarFile, manifest: dict[str, Any], mark: Mark, progress: Progress
+) -> tuple[int, int]:
+    """The new incarnation, and how many rows came."""
+    with store.writing.begin() as connection:
+        _refuse_full(connection)
+        rows = _fill(connection, tar, manifest, progress)
+        copying.settle(connection)
+        incarnation = copying.restored(connection, at_ms=mark.at_ms, salt=mark.salt)
+        copying.settle(connection)
+        copying.begin_restore(connection, _name(manifest), mark.at_ms)
+        point("restore.commit.before")
+    point("restore.commit.after")
+    return incarnation, rows
 
 
 def _manifest(tar: tarfile.TarFile) -> dict[str, Any]:

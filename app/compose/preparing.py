@@ -11,7 +11,7 @@ from app.config import Destination as Configured
 from app.ledger import Ledger
 from app.ledger.book import Book
 from app.ledger.requests import Control
-from app.store import installation, locks, queue
+from app.store import copying, installation, locks, queue
 from app.store.engine import Store
 from app.store.installation import Identity
 from domain.commands import Cause, Destination
@@ -82,6 +82,16 @@ def _destination(name: str, place: Configured) -> Destination:
         superseded=place.superseded,
         unclear=place.unclear,
     )
+
+
+def unrestored(config: Config, store: Store) -> tuple[Problem, ...]:
+    """That a restore into this store died before all of it was done: erased files may be back."""
+    with store.read() as connection:
+        if not copying.open_restore(connection):
+            return ()
+    what = "holds a restore that has not ended, so that what was erased since may be back"
+    mend = "give the command again: laufzettel restore FILE, with the same file"
+    return (Problem(config.path.name, "laufzettel.database", what, mend),)
 
 
 def orphans(config: Config, store: Store) -> tuple[Problem, ...]:

@@ -12,7 +12,7 @@ from itertools import islice
 import msgspec
 import sqlalchemy as sa
 
-from app.store import campaigns, event_log, installation
+from app.store import campaigns, event_log, installation, projections
 from app.store import tables as t
 from app.store.codec import encode_event
 from app.store.numbers import NUMBERED
@@ -20,6 +20,7 @@ from domain.commands import Cause
 from domain.installation import CONTROL_STREAM, LogRestored
 
 AT_ONCE = 500
+_RESTORE = "restore"
 # A walk goes on from where it was in the backup, and so finds again what was lost since.
 _KEPT = (t.tokens, t.idempotency, t.cursors, t.walks, t.campaigns, t.campaign_messages)
 COPIED = (*t.of_class("truth"), *t.of_class("history"), *_KEPT, *t.of_class("projection"))
@@ -95,6 +96,23 @@ def restored(connection: sa.Connection, *, at_ms: int, salt: bytes) -> int:
     event_log.append(connection, [(number, stored)])
     event_log.place(connection, event_log.head(connection), [(number, stored.body)])
     return incarnation
+
+
+def begin_restore(connection: sa.Connection, backup: str, at_ms: int) -> None:
+    """Leave word that this backup's rows are here, and that what follows them is not done yet."""
+    row = {"name": _RESTORE, "value": backup.encode(), "changed_ms": at_ms}
+    projections.upsert(connection, t.cursors, [row])
+
+
+def open_restore(connection: sa.Connection) -> str:
+    """The backup whose restore has begun here and has not ended; "" for none."""
+    query = sa.select(t.cursors.c.value).where(t.cursors.c.name == _RESTORE)
+    return (connection.execute(query).scalar() or b"").decode()
+
+
+def end_restore(connection: sa.Connection) -> None:
+    """All that belongs to the restore is done."""
+    connection.execute(t.cursors.delete().where(t.cursors.c.name == _RESTORE))
 
 
 def digests(connection: sa.Connection) -> list[str]:

@@ -149,6 +149,8 @@ WRITER_PRAGMAS = (
     "PRAGMA wal_autocheckpoint=2000",
     "PRAGMA temp_store=MEMORY",
     "PRAGMA cache_size=-32000",
+    # Some builds leave what was erased on free pages of the file.
+    "PRAGMA secure_delete=ON",
 )
 READER_PRAGMAS = ("PRAGMA query_only=ON", "PRAGMA wal_autocheckpoint=0", "PRAGMA cache_size=-8000")
 

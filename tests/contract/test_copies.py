@@ -105,6 +105,7 @@ def test_a_restored_store_is_the_same_but_for_a_new_incarnation(
     copies.backup(store, file, now_ms=1)
     assert file.stat().st_mode & 0o777 == 0o600
     done = copies.restore(target, blobs, file, mark=MARK)
+    copies.end(target)
     before, after = content(store), content(target)
     changed = {name for name in before if before[name] != after[name]}
     assert changed == {"installation", "events", "positions"}

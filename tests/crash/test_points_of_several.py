@@ -19,15 +19,12 @@ from tests.crash.places import Services, shared
 from tests.crash.zygotes import KILLED, Zygote, until
 from tests.stores import Postgres
 
-ELSEWHERE = {
-    **{name: why for name, why in alone.ELSEWHERE.items() if not name.startswith("sequencer.")},
-    "migrate.commit.before": "processes that share a store do not migrate it: the test below",
-    "migrate.commit.after": "processes that share a store do not migrate it: the test below",
-    "blobs.fsync.after": "only a folder is told to keep what it has",
-}
+# Processes that share a store do not migrate it (the test below), and no folder is synced.
+NOT_HERE = (*(name for name in alone.ELSEWHERE if name != "sequencer."), "migrate.", "blobs.fsync.")
+OF_MIGRATION = ("migrate.commit.before", "migrate.commit.after")
 # Three starts of three processes, on whatever machine.
 pytestmark = pytest.mark.timeout(300)
-ON_THE_WAY = tuple(name for name in POINTS if name not in ELSEWHERE)
+ON_THE_WAY = tuple(name for name in POINTS if not name.startswith(NOT_HERE))
 SEED = alone.SEED
 
 
@@ -37,8 +34,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "point" in metafunc.fixturenames:
         metafunc.parametrize("point", ON_THE_WAY if is_all else ())
     if "of_migration" in metafunc.fixturenames:
-        points = ("migrate.commit.before", "migrate.commit.after")
-        metafunc.parametrize("of_migration", points if is_all else (dice.choice(points),))
+        points = OF_MIGRATION if is_all else (dice.choice(OF_MIGRATION),)
+        metafunc.parametrize("of_migration", points)
     if "pair" in metafunc.fixturenames:
         pairs = list(itertools.product(ON_THE_WAY, repeat=2))
         dice.shuffle(pairs)

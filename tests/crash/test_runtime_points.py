@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -17,9 +14,10 @@ import pytest
 from standardwebhooks import Webhook
 
 from tests import runtimes as r
+from tests.commands import environment
+from tests.crash.zygotes import KILLED, Started, shared_zygote
 from tests.servers import Server, answering, closed_port, serving
 
-ROOT = Path(__file__).parents[2]
 POINTS = (
     "ledger.commit.before:4",
     "ledger.commit.after:4",
@@ -34,24 +32,18 @@ POINTS = (
 
 
 @contextmanager
-def started(folder: Path, port: int, **environ: str) -> Iterator[subprocess.Popen[bytes]]:
+def started(folder: Path, port: int, **environ: str) -> Iterator[Started]:
     """A process of its own; ended by SIGTERM on leaving, if it still lives."""
-    env = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("LAUFZETTEL_")},
-        "PYTHONPATH": str(ROOT),
-        "SECRET": r.SECRET,
-        **environ,
-    }
-    command = [sys.executable, "-m", "app.cli", "run", "-c", str(folder / "laufzettel.toml")]
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(command, env=env, stderr=log, cwd=folder)
+    argv = ["run", "-c", str(folder / "laufzettel.toml")]
+    order = {"argv": argv, "log": str(folder / "log"), "folder": str(folder)}
+    environ = environment(**{"SECRET": r.SECRET, **environ})
+    process = shared_zygote().order({**order, "environ": environ})
     try:
-        r.until(lambda: process.poll() is not None or _listens(port))
+        r.until(lambda: process.is_over() or _listens(port))
         yield process
     finally:
-        if process.poll() is None:
-            process.terminate()
-        process.wait(30)
+        process.ask(signal.SIGTERM)
+        process.wait()
 
 
 def _listens(port: int) -> bool:
@@ -115,13 +107,12 @@ def test_killed_at_a_point_the_next_start_ends_what_was_begun(tmp_path: Path, po
         armed = {"LAUFZETTEL_SCRATCH": str(tmp_path), "LAUFZETTEL_POINT": point}
         with started(tmp_path, port, **armed) as process:
             first = delivered(port, source.url("/f"))
-            process.wait(20)
-        assert process.returncode == -signal.SIGKILL, (tmp_path / "log").read_text()
+            assert process.wait() == KILLED, (tmp_path / "log").read_text()
         with started(tmp_path, port) as process:
             again = delivered(port, source.url("/f"))
             r.until(lambda: erp.requests)
             r.until(lambda: _is_drained(tmp_path))
-        assert process.returncode == 0
+        assert process.code == 0
     assert (first, again) in {(202, 200), (0, 200), (0, 202)}
     assert len({request.header("webhook-id") for request in erp.requests}) == 1
     assert len({request.body for request in erp.requests}) == 1

@@ -85,6 +85,7 @@ def test_e_14_a_restore_from_before_the_deliveries_has_no_second_effect(
         store = open_store(config.installation.database_url)
         migrate.upgrade(store)
         copies.restore(store, process.base.blobs, file, mark=Mark(2, bytes(16)))
+        copies.end(store)
         store.close()
         with r.running(config) as process:
             submit(process, Resumed(at_ms=1, what=ERP))
