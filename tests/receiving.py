@@ -194,7 +194,7 @@ def body_of(event: str, /, **changes: Any) -> bytes:
     return json.dumps({k: v for k, v in top.items() if v is not None}).encode()
 
 
-def until(is_so: Callable[[], bool], seconds: float = 10) -> None:
+def until(is_so: Callable[[], bool], seconds: float = 60) -> None:
     """Wait for a condition; it must come true."""
     ends = time.monotonic() + seconds
     while not is_so():

@@ -36,7 +36,10 @@ RateOption = Annotated[
     float, typer.Option("--rate", min=0.01, max=10_000, help="So many a second at most.")
 ]
 StopAfterOption = Annotated[
-    int, typer.Option("--stop-after", min=1, metavar="N", help="So many failures hold it up.")
+    int,
+    typer.Option(
+        "--stop-after", min=1, max=1_000_000, metavar="N", help="Failures that hold it up."
+    ),
 ]
 WaitOption = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Follow it to its end; it goes on without.")

@@ -24,7 +24,7 @@ from domain import commands as c
 from domain.ids import derive
 from jobs.sweep import Digests, Parts, Sweep, Swept
 from tests import claiming
-from tests.histories import FAR_MS, KEY, OPERATOR, START, History
+from tests.histories import FAR_MS, KEY, OPERATOR, History
 from tests.installations import SOURCE, configured, rest_of
 
 F1 = derive(KEY, "fil", "s", "F-1")
@@ -40,8 +40,9 @@ def history(store: Store) -> Iterator[History]:
 
 
 def parts(history: History, folder: Path, *, days: int, text: str = SOURCE) -> Parts:
-    """What sweeps so many days from now."""
-    now = max(SystemClock().now(), START) + timedelta(days=days)
+    """What sweeps so many days from now, by the clock that the store's rows have."""
+    clock = history.clock if history.store.backend == "sqlite" else SystemClock()
+    now = clock.now() + timedelta(days=days)
     config = configured(folder, text + rest_of(SOURCE, ""))
     digests = Digests(history.ledger, history.store)
     blobs = open_blobs(f"file:{folder}/artifacts")

@@ -29,7 +29,7 @@ def torture(
         bool, typer.Option("--all", help="Every point, fault and pair, however long it takes.")
     ] = False,
     schedule: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Only this one, to repeat a failure.")
+        int | None, typer.Option(metavar="N", min=0, max=2**31 - 1, help="Only this one.")
     ] = None,
     seed: Annotated[
         int, typer.Option(metavar="N", min=0, max=2**31 - 1, help="Other schedules.")
