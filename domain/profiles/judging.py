@@ -29,6 +29,7 @@ MAX_URL_CHARACTERS = 8192
 MAX_TEXT_CHARACTERS = 4096
 _MAX_INTEGER = 2**63 - 1
 _MAX_INTEGER_DIGITS = 19
+_ID = "must be a text or a whole number"
 _SHA_256 = re.compile("[0-9a-fA-F]{64}")
 _STAND_IN = "\N{SYMBOL FOR NULL}"
 _NUMBERED: frozenset[Comparator | None] = frozenset({None, "integer", "instant"})
@@ -59,7 +60,7 @@ class Judge:
                 self.fail(name, "is missing")
             return ""
         if not is_text or not found:
-            self.fail(name, "must be a text" if self._only_texts(name) else "must be an id")
+            self.fail(name, "must be a text" if self._only_texts(name) else _ID)
             return ""
         return self._bounded(name, str(found))
 
@@ -90,24 +91,28 @@ class Judge:
         return found.replace("\0", _STAND_IN)
 
     def integer(self, name: str) -> int | None:
-        """A whole number from zero up to 63 bits; ``true`` and ``"3"`` are none."""
+        """A whole number from zero up to 63 bits; in a body ``true`` and ``"3"`` are none."""
         found = self.places.find(name)
         if found is ABSENT:
             return None
-        number = self._number(found)
+        number = self._number(found, may_be_text=self._may_be_text(name))
         if number is None or not 0 <= number <= _MAX_INTEGER:
             self.fail(name, "must be a whole number")
             return None
         return number
 
-    def _number(self, found: JsonValue | Absent) -> int | None:
+    def _may_be_text(self, name: str) -> bool:
+        # A header has no numbers, so its digits are no text that was taken for one.
+        return self.profile.texts_are_numbers or self.places.is_outside(name)
+
+    def _number(self, found: JsonValue | Absent, *, may_be_text: bool) -> int | None:
         if isinstance(found, bool):
             return None
         if isinstance(found, int):
             return found
         if isinstance(found, Decimal) and found == found.to_integral_value():
             return int(found)
-        if not isinstance(found, str) or not self.profile.texts_are_numbers:
+        if not isinstance(found, str) or not may_be_text:
             return None
         is_number = found.isascii() and found.isdecimal() and len(found) <= _MAX_INTEGER_DIGITS
         return int(found) if is_number else None
@@ -118,7 +123,7 @@ class Judge:
         if found is ABSENT:
             return None
         at = instants.instant(found)
-        if at is None and isinstance(found, str) and self.profile.texts_are_numbers:
+        if at is None and isinstance(found, str) and self._may_be_text(name):
             at = instants.from_digits(found.partition(".")[0])
         if at is None:
             self.fail(name, "must be a time with its zone")

@@ -55,6 +55,13 @@ class Places:
                 return found
         return ABSENT
 
+    def is_outside(self, name: str) -> bool:
+        """Whether what ``find`` gives is not from the body, and so can be nothing but a text."""
+        for spot in self.source.spots[name]:
+            if self._at(spot, is_url=name == "url") not in (ABSENT, None):
+                return spot.kind != "pointer"
+        return False
+
     def named(self, name: str) -> str:
         """How a field is called in a message to whoever has to mend it."""
         texts = alternatives(getattr(self.source.mapping, name))
@@ -112,6 +119,17 @@ def _extends_host(filled: list[str], what: str, value: str) -> bool:
 
 def _or_absent(text: str | None) -> str | Absent:
     return text or ABSENT
+
+
+def needs_body(where: Where) -> bool:
+    """Whether a field can be found nowhere but in the body."""
+    return not any(_is_outside(text) for text in alternatives(where))
+
+
+def _is_outside(text: str) -> bool:
+    if "{" in text:
+        return not any(hole.startswith("/") for hole in holes(text))
+    return text.startswith(("header:", "query:"))
 
 
 def alternatives(where: Where) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from domain import strict_json
 from domain.canonical import pointer, tokens
 from domain.profiles import judging
-from domain.profiles.places import Places
+from domain.profiles.places import Places, needs_body
 from domain.profiles.values import (
     ContractBreach,
     FieldMap,
@@ -52,10 +52,17 @@ def read(source: Source, request: Request, now: datetime) -> Reading:
 def _body(source: Source, request: Request) -> JsonValue | InvalidJson:
     if source.profile.body is not None:
         return source.profile.body(request)
+    if not request.body and _speaks_in_headers(source):
+        return {}
     takes_arrays = source.batch == "" or source.profile.items is not None
     if takes_arrays:
         return strict_json.parse_value(request.body)
     return strict_json.parse(request.body)
+
+
+def _speaks_in_headers(source: Source) -> bool:
+    found = (source.mapping.event_id, source.mapping.type, source.mapping.file_id)
+    return not any(needs_body(where) for where in found)
 
 
 def _items(

@@ -150,13 +150,25 @@ def test_a_18_a_batch_keeps_its_good_entries(tmp_path: Path) -> None:
         ]
         assert counts == [(2, 0, 1), (0, 2, 1)]
         assert recorded(running) == 2
-        bad = first.json()["events"][-1]
-        assert (bad["index"], bad["field"], bad["reason"]) == (1, "/file/id", "is missing")
+        events = first.json()["events"]
+        assert [e["index"] for e in events] == [0, 1, 2]
+        assert [e["status"] for e in events] == ["accepted", "rejected", "accepted"]
+        assert (events[1]["field"], events[1]["reason"]) == ("/file/id", "is missing")
         receipts = [[e.get("receipt") for e in a.json()["events"]] for a in (first, again)]
         assert receipts[0] == receipts[1]
         refused(running, 2)
         alone = json.dumps({"events": [json.loads(body)["events"][1]]}).encode()
         assert running.send(alone).status_code == 422
+
+
+@pytest.mark.req("A6")
+def test_a_batch_of_unknown_kinds_alone_is_ignored(tmp_path: Path) -> None:
+    text = SOURCE.replace("[sources.s.map]", 'batch = "/events"\n[sources.s.map]')
+    one = json.loads(body_of("unknown-type.json"))
+    with installed(tmp_path, text) as running:
+        answer = running.send(json.dumps({"events": [one]}).encode())
+        assert (answer.status_code, answer.json()["status"]) == (202, "ignored")
+        assert answer.json()["counts"]["ignored"] == 1
 
 
 @pytest.mark.req("A6")

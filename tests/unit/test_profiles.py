@@ -21,6 +21,7 @@ from domain.profiles import (
     SourceEvent,
     SourceSettings,
 )
+from domain.strict_json import InvalidJson
 from tests.readings import CREATED, NOW, SECRET, changed, only, prepared, read, request, without
 
 
@@ -56,9 +57,9 @@ def test_every_field_of_the_standard_body_is_read() -> None:
         (changed(file_id=""), "/data/file_id", "must be a text"),
         (changed(file_id="a\0b"), "/data/file_id", "contains U+0000"),
         (changed(file_id="x" * 3000), "/data/file_id", "is longer than 2048 characters"),
-        (changed(version=True), "/data/version", "must be an id"),
-        (changed(version=1.5), "/data/version", "must be an id"),
-        (changed(version=[]), "/data/version", "must be an id"),
+        (changed(version=True), "/data/version", "must be a text or a whole number"),
+        (changed(version=1.5), "/data/version", "must be a text or a whole number"),
+        (changed(version=[]), "/data/version", "must be a text or a whole number"),
         (changed(sequence="42"), "/data/sequence", "must be a whole number"),
         (changed(sequence=2**63), "/data/sequence", "must be a whole number"),
         (changed(size=-1), "/data/size", "must be a whole number"),
@@ -200,6 +201,55 @@ def test_ids_keep_every_digit_and_headers_may_hold_values() -> None:
         "1152921506151679042",
         "M\u00fcller.pdf",
     )
+
+
+def told_by_headers() -> Source:
+    mapping = FieldMap(
+        event_id="header:X-Event",
+        type="header:X-Type",
+        file_id="{header:X-Folder}/{header:X-File}",
+        version="header:X-Version",
+        size="header:X-Size",
+        sequence="header:X-Sequence",
+        occurred_at="header:X-At",
+        url="https://dms.example/files/{file_id}",
+    )
+    return own(mapping=mapping, types=(("up", "version"),))
+
+
+NOTICE = (
+    ("x-event", "e1"),
+    ("x-type", "up"),
+    ("x-folder", "F"),
+    ("x-file", "7"),
+    ("x-version", "3"),
+    ("x-size", "48211"),
+    ("x-sequence", "42"),
+    ("x-at", "1796032800"),
+)
+
+
+def test_a_notice_of_headers_alone_may_have_an_empty_body() -> None:
+    event = only(read(b"", told_by_headers(), *NOTICE))
+    assert (event.event_id, event.file_id, event.version) == ("e1", "F/7", "3")
+    # Digits in a header are a number: it has no other way to tell one.
+    assert (event.size_bytes, event.sequence) == (48211, 42)
+    assert event.occurred_at == datetime(2026, 11, 30, 10, 0, tzinfo=UTC)
+
+
+def test_a_blank_body_is_no_empty_one_and_needs_its_json() -> None:
+    assert isinstance(read(b" ", told_by_headers(), *NOTICE), InvalidJson)
+    assert isinstance(read(b"", own(), *NOTICE), InvalidJson)
+
+
+@pytest.mark.parametrize("size", ["", "x", "-1", "1.5", "9" * 20])
+def test_a_header_that_is_no_number_breaks_the_contract(size: str) -> None:
+    told = [(name, size if name == "x-size" else value) for name, value in NOTICE]
+    reading = read(b"", told_by_headers(), *told)
+    if size:
+        assert reading == ContractBreach("header:X-Size", "must be a whole number")
+    else:
+        assert only(reading).size_bytes is None
 
 
 @pytest.mark.req("A8")

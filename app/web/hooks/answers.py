@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -88,15 +89,15 @@ def single(told: Told, wanted: profiles.Answer) -> Answer:
 
 
 def batch(
-    told: Sequence[Told], rejected: Sequence[profiles.Rejected], wanted: profiles.Answer
+    told: Mapping[int, Told], rejected: Sequence[profiles.Rejected], wanted: profiles.Answer
 ) -> Answer:
-    """The answer to several events: each with its own receipt, or why it was rejected."""
-    entries: list[dict[str, Any]] = [_entry(one) for one in told]
-    entries += [
-        {"status": "rejected", "index": r.index, "field": r.breach.field, "reason": r.breach.reason}
-        for r in rejected
-    ]
-    words = [one.status for one in told]
+    """The answer to several events, in the request's order: its own receipt, or why it has none.
+
+    ``told`` has each by its index in the request.
+    """
+    entries = [_entry(index, one) for index, one in told.items()] + [_refusal(r) for r in rejected]
+    entries.sort(key=itemgetter("index"))
+    words = [one.status for one in told.values()]
     counts = {word: words.count(word) for word in ("accepted", "ignored", "duplicate", "conflict")}
     more = {"counts": counts | {"rejected": len(rejected)}, "events": entries}
     if not told:
@@ -106,7 +107,8 @@ def batch(
         return problem(found, verdict="conflict")
     if set(words) <= {"duplicate", "conflict"}:
         return _success(200, {"status": "duplicate"} | more, wanted, "duplicate")
-    return _success(202, {"status": "accepted"} | more, wanted, "accepted")
+    word = "accepted" if "accepted" in words else "ignored"
+    return _success(202, {"status": word} | more, wanted, word)
 
 
 def bell(wanted: profiles.Answer) -> Answer:
@@ -123,9 +125,15 @@ def receipt_of(receipt: Receipt) -> dict[str, str]:
     }
 
 
-def _entry(told: Told) -> dict[str, Any]:
+def _entry(index: int, told: Told) -> dict[str, Any]:
     receipt = receipt_of(told.outcome.receipt)
-    return {"status": told.status, "event_id": told.event_id, "receipt": receipt}
+    return {"status": told.status, "index": index, "event_id": told.event_id, "receipt": receipt}
+
+
+def _refusal(found: profiles.Rejected) -> dict[str, Any]:
+    breach = found.breach
+    words = {"field": breach.field, "reason": breach.reason}
+    return {"status": "rejected", "index": found.index} | words
 
 
 def _breach(rejected: Sequence[profiles.Rejected]) -> str:

@@ -142,18 +142,20 @@ class Desk:
     async def _batch(
         self, arrival: Arrival, found: Sequence[profiles.SourceEvent | Rejected]
     ) -> Answer:
-        accepts = [entries.item(arrival, e) for e in found if not isinstance(e, Rejected)]
+        accepts = {e.index: entries.item(arrival, e) for e in found if not isinstance(e, Rejected)}
         rejected = [e for e in found if isinstance(e, Rejected)]
         if rejected:
             known = await self._told_ids(arrival)
             again = [r for r in rejected if r.index in known and known[r.index][1]]
-            accepts += [entries.item_known(arrival, known[r.index][0], r.item) for r in again]
+            for r in again:
+                accepts[r.index] = entries.item_known(arrival, known[r.index][0], r.item)
             rejected = [r for r in rejected if r not in again]
         for entry in rejected:
             reason = f"entry {entry.index}: {entry.breach.field} {entry.breach.reason}"
             self.refuse(arrival.source, reason, key_id=arrival.key_id)
-        told = await self._stored(arrival, accepts) if accepts else []
-        return answers.batch(told, rejected, arrival.source.ready.profile.answer)
+        told = await self._stored(arrival, list(accepts.values())) if accepts else []
+        placed = dict(zip(accepts, told, strict=True))
+        return answers.batch(placed, rejected, arrival.source.ready.profile.answer)
 
     async def _told_ids(self, arrival: Arrival) -> dict[int, tuple[str, bool]]:
         """The event id of each entry, and whether it is known: looked up before it is judged."""
