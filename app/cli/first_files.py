@@ -10,8 +10,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from app.clock import SystemDice
-from app.config.addresses import host_of, is_loopback, is_private
 from domain import profiles
+from domain.addresses import host_of, is_loopback, is_private
 from domain.profiles import Profile
 from domain.profiles.standard import STANDARD_WEBHOOKS
 from domain.schemes import STANDARD_SCHEME, Scheme

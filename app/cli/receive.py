@@ -76,7 +76,7 @@ def _greet(url: str, secrets: int, *, as_json: bool) -> None:
 
 
 def _hang_s(text: str) -> float:
-    from app.config.units import seconds
+    from domain.units import seconds
 
     if not text:
         return 0.0
@@ -106,7 +106,7 @@ def _keys(references: list[str], path: Path) -> tuple[tuple[Key, ...], SplitResu
 
 
 def _local_destination(path: Path) -> Destination:
-    from app.config.addresses import host_of, is_loopback
+    from domain.addresses import host_of, is_loopback
 
     config = config_or_exit(path)
     found = next((d for d in config.destinations if is_loopback(host_of(d.url))), None)

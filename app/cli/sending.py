@@ -24,8 +24,8 @@ from app.cli.demo.serving import Exchange, LoopbackServer
 from app.cli.screen import FAILED, refuse
 from app.clock import SystemClock
 from app.config import Config, Source
-from app.config.addresses import is_loopback
 from domain import profiles
+from domain.addresses import is_loopback
 from domain.profiles import SourceEvent
 
 _LOOK_AGAIN_S = 0.15

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 from typing import Literal
 
-from app.config.addresses import host_of, is_private
 from app.config.patience import (
     check_name,
     is_header_name,
@@ -20,6 +19,7 @@ from app.config.patience import (
 from app.config.secret import SecretUrl
 from app.config.table import SHORTEST_S, Table
 from app.config.values import Delivered, Destination
+from domain.addresses import host_of, is_private
 from domain.schemes import STANDARD_SCHEME, Key, load_key
 
 MESSAGE_TYPES = (

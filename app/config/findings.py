@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from app.config.addresses import host_of, is_loopback
 from app.config.destination_tables import signing_key
 from app.config.secret import Secret
 from app.config.table import Problem
 from app.config.values import Config, Destination, Source
 from domain import profiles
+from domain.addresses import host_of, is_loopback
 
 SHORTEST_SECRET_BYTES = 24
 

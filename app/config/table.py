@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from app.config import units
 from app.config.environment import Missing, dereference, is_reference
 from app.config.secret import Secret
+from domain import units
 
 T = TypeVar("T")
 ChoiceT = TypeVar("ChoiceT", bound=str)

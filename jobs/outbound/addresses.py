@@ -10,32 +10,11 @@ from collections.abc import Callable
 
 import httpx
 
+from domain.addresses import is_guarded, is_public
 from jobs.tools import AddressRefused, Target
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Resolve = Callable[[str, int], tuple[str, ...]]
 
-# IANA's special-purpose registries, and the metadata and wire servers of clouds among public ones.
-_REFUSED_V4 = tuple(
-    ipaddress.IPv4Network(text)
-    for text in (
-        *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16"),
-        *("172.16.0.0/12", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24"),
-        *("192.88.99.0/24", "192.168.0.0/16", "192.175.48.0/24", "198.18.0.0/15"),
-        *("198.51.100.0/24", "203.0.113.0/24", "224.0.0.0/3", "168.63.129.16/32"),
-    )
-)
-_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
-_REFUSED_V6 = tuple(
-    ipaddress.IPv6Network(text)
-    for text in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
-)
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
-# Never by a name that happens to resolve to them: only where the literal address is allowed.
-_LITERAL_ONLY = tuple(
-    ipaddress.ip_network(text)
-    for text in ("169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "100.100.100.200/32")
-)
 _NUMERIC = re.compile(r"(0[xX][0-9a-fA-F]*|\d+)(\.(0[xX][0-9a-fA-F]*|\d+))*\.?", re.ASCII)
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -114,7 +93,7 @@ def check(
     for text in addresses:
         address = ipaddress.ip_address(text.partition("%")[0])
         is_literal = str(address) == host
-        if _is_public(address) or (is_private_allowed and (is_literal or not _is_guarded(address))):
+        if is_public(address) or (is_private_allowed and (is_literal or not is_guarded(address))):
             continue
         return AddressRefused(f"{host} is at an address that is not public")
     return None
@@ -156,22 +135,6 @@ class Resolver:
             found.append(error if isinstance(error, OSError) else OSError("not a host name"))
         finally:
             self._free.release()
-
-
-def _is_public(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv4Address):
-        return not any(address in network for network in _REFUSED_V4)
-    if address.ipv4_mapped is not None:
-        return _is_public(address.ipv4_mapped)
-    if address in _NAT64:
-        return _is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-    return address in _GLOBAL_V6 and not any(address in network for network in _REFUSED_V6)
-
-
-def _is_guarded(address: Address) -> bool:
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return any(address in network for network in _LITERAL_ONLY)
 
 
 def _is_plain_v4(host: str) -> bool:

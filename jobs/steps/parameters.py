@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import difflib
-import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from urllib.parse import urlsplit
 
+from domain import units
 from domain.recipes import Parameter
 from jobs.steps.kinds import Field, StepKind
 
 # These belong to every step and are read by the configuration itself.
 OWN_KEYS = frozenset({"name", "use", "required"})
-_UNITS: Mapping[str, Mapping[str, float]] = {
-    "duration": {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400},
-    "size": {"B": 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3, "kB": 1000, "MB": 1000**2},
+_READ: Mapping[str, Callable[[str], float | None]] = {
+    "duration": units.seconds,
+    "size": units.size_bytes,
 }
 _SUFFIX = {"duration": "_s", "size": "_bytes"}
 _EXAMPLE = {"duration": '"5m"', "size": '"1 MiB"'}
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]+)")
 
 
 class _WrongError(ValueError):
@@ -113,8 +112,8 @@ def _bounded(value: int, field: Field) -> int:
     return value
 
 
-def _quantity(value: str, unit: str) -> int:
-    parts = _QUANTITY.fullmatch(value.strip())
-    if parts is None or parts[2] not in _UNITS[unit]:
-        raise _WrongError(f"expected a {unit} like {_EXAMPLE[unit]}")
-    return int(float(parts[1]) * _UNITS[unit][parts[2]])
+def _quantity(value: str, form: str) -> int:
+    amount = _READ[form](value)
+    if amount is None:
+        raise _WrongError(f"expected a {form} like {_EXAMPLE[form]}")
+    return int(amount)

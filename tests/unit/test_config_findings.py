@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from app.config import Config, Invalid, findings, load
-from app.config.addresses import is_loopback, is_private
+from domain.addresses import is_loopback, is_private
 
 LONG = "whsec_" + base64.b64encode(b"x" * 24).decode()
 OTHER = "whsec_" + base64.b64encode(b"y" * 24).decode()
@@ -113,6 +113,9 @@ def test_numbers_of_hosts_are_read_as_the_c_library_reads_them() -> None:
     assert is_loopback("0x7f.1")
     assert is_loopback("127.1")
     assert is_private("10.1")
+    for host in ("192.88.99.1", "224.0.0.1", "168.63.129.16", "64:ff9b::a00:1", "2002:a00:1::"):
+        assert is_private(host), "what is refused at sending is refused when it is written"
+    assert not is_private("64:ff9b::808:808")
     assert not is_private("8.8.8.8")
     assert not is_private("erp.example")
     assert not is_private("1.2.3.4.5")

@@ -48,7 +48,7 @@ def torture(
     import tempfile
 
     from app.cli.torture.run import Wanted
-    from app.config.units import seconds
+    from domain.units import seconds
 
     lasting_s = seconds(lasting)
     if lasting_s is None:

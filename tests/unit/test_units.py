@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.config import units
+from domain import units
 
 
 @pytest.mark.parametrize(
@@ -11,6 +11,7 @@ from app.config import units
         ("5m", 300.0),
         ("1h 30m", 5400.0),
         ("250ms", 0.25),
+        ("5 m", 300.0),
         ("1.5s", 1.5),
         ("3d", 259_200.0),
         ("0s", 0.0),

@@ -17,14 +17,14 @@ _BYTES = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})?(?:ms|s|m|h|d|w) ?)+")
-_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d|w)")
+_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,6})? ?(?:ms|s|m|h|d|w) ?)+")
+_DURATION_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(ms|s|m|h|d|w)")
 _SIZE = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))? ?([kKMGT]i?B|B)")
 _RATE = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)/(s|m|h)")
 
 
 def seconds(text: str) -> float | None:
-    """``"5m"``, ``"1h 30m"``, ``"250ms"`` in seconds; ``None`` for anything else."""
+    """``"5m"``, ``"1h 30m"``, ``"250 ms"`` in seconds; ``None`` for anything else."""
     if not _DURATION.fullmatch(text.strip()):
         return None
     return sum(float(number) * _SECONDS[unit] for number, unit in _DURATION_PART.findall(text))
