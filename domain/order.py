@@ -7,6 +7,7 @@ view is marked as unordered.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,9 +15,11 @@ from typing import Literal
 FactKind = Literal["version", "renamed", "deleted", "restored"]
 Comparator = Literal["integer", "text", "hex", "instant"]
 
-# Where two facts carry the same place in the order, the kind decides, then the event's id.
+# Where two facts carry the same place in the order (two of one second, say), the kind decides, then
+# what their versions are called, then the event's id: never who came first.
 _RANK = {"version": 0, "renamed": 1, "deleted": 2, "restored": 3}
 _HEX_DIGITS = 64
+_NUMBER = re.compile("[0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,15 +186,24 @@ def _after_rollback(versions: Sequence[Fact], key: KeyOf) -> list[Fact]:
 
 
 def _by_value(fact: Fact) -> SortKey:
-    return (fact.value or "", fact.at_us or 0, fact.event)
+    return (fact.value or "", fact.at_us or 0, _natural(fact.version), fact.event)
 
 
 def _by_sequence(fact: Fact) -> SortKey:
-    return (fact.sequence or 0, fact.at_us or 0, _RANK[fact.kind], fact.event)
+    return (fact.sequence or 0, fact.at_us or 0, *_among_equals(fact))
 
 
 def _by_time(fact: Fact) -> SortKey:
-    return (fact.at_us or 0, _RANK[fact.kind], fact.event)
+    return (fact.at_us or 0, *_among_equals(fact))
+
+
+def _among_equals(fact: Fact) -> SortKey:
+    return (_RANK[fact.kind], fact.value or "", _natural(fact.version), fact.event)
+
+
+def _natural(version: str) -> str:
+    """A version as people order them: v2 before v10."""
+    return _NUMBER.sub(lambda digits: _comparable_integer(digits[0]), version)
 
 
 def _by_arrival(fact: Fact) -> SortKey:

@@ -107,6 +107,33 @@ def test_repeats_and_late_facts_leave_the_view_as_the_sorted_facts_have_it(
     assert seen(facts) == seen(tuple(sorted(unique, key=lambda f: f.event)))
 
 
+@pytest.mark.req("C4")
+@pytest.mark.parametrize("older, newer", [("v2", "v10"), ("1.9", "1.10"), ("a", "b"), ("7", "7b")])
+@pytest.mark.parametrize("events", [("e1", "e2"), ("e2", "e1")])
+def test_of_one_moment_the_version_that_is_called_higher_is_the_newer(
+    older: str, newer: str, events: tuple[str, str]
+) -> None:
+    # Many sources tell whole seconds: two contents of one second must not be left to a hash.
+    facts = [
+        Fact("version", event, n, version=name, at_us=7, name=f"{name}.pdf")
+        for n, (event, name) in enumerate(zip(events, (newer, older), strict=True), 1)
+    ]
+    found = view(facts)
+    assert (found.current, found.name) == (newer, f"{newer}.pdf")
+    timed = [replace(fact, value="2026-11-30T10:00:00+00:00") for fact in facts]
+    assert (view(timed).current, view(timed).name) == (newer, f"{newer}.pdf")
+
+
+@pytest.mark.req("C4")
+@pytest.mark.parametrize("events", [("e1", "e2"), ("e2", "e1")])
+def test_of_one_moment_the_name_of_the_newer_version_holds(events: tuple[str, str]) -> None:
+    late = Fact("version", events[0], 2, version="9", value=comparable("9", "integer"), at_us=7)
+    new = Fact("version", events[1], 1, version="10", value=comparable("10", "integer"), at_us=7)
+    deleted = Fact("deleted", "e0", 3, at_us=3)
+    facts = [replace(new, name="new.pdf"), replace(late, name="old.pdf"), deleted]
+    assert view(facts).name == "new.pdf"
+
+
 # -- (b) drained last ------------------------------------------------------------------------------
 
 
