@@ -5,7 +5,7 @@ BIN := .venv/bin
 LOCK := .ci/requirements.lock
 PEERS := .ci/benchmarks.lock
 PYTEST := $(BIN)/python -m pytest
-WORKERS ?= 2
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test check format dev lock docs bench crash chaos e2e browser clean

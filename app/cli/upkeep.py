@@ -50,7 +50,10 @@ def migrate(
         for step in steps:
             print(f"{step.revision}  {step.title}")
         copied = f"; the former store is {done.copy}" if done.copy else ""
-        print(f"the schema is of version {done.after}{copied}")
+        beyond = (
+            "" if done.after == schema.newest() else ", a newer program's, which this one can use"
+        )
+        print(f"the schema is of version {done.after}{beyond}{copied}")
 
 
 def replay(

@@ -77,6 +77,7 @@ def backup(
 
     The file is there whole or not at all. Raises ``StoreError``.
     """
+    migrate.check_same(store)
     unfinished = place.with_name(f"{place.name}.unfinished")
     handle = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
@@ -229,10 +230,10 @@ def _manifest(tar: tarfile.TarFile) -> dict[str, Any]:
     manifest: dict[str, Any] = json.loads(_read(tar, _MANIFEST).read())
     if manifest.get("kind") != FORMAT or signing.signer_of(manifest) is None:
         raise BackupError("the backup's manifest was changed, or is of another kind")
-    if manifest["schema"] != migrate.newest():
+    if not migrate.fits(manifest["schema"]):
         raise SchemaError(
-            f"the backup is of schema {manifest['schema']}, this program's is {migrate.newest()}; "
-            "restore it with the version that made it, then migrate"
+            f"the backup is of schema {manifest['schema']}, which does not go into this program's, "
+            f"{migrate.newest()}; restore it with the version that made it, then migrate"
         )
     return manifest
 
@@ -245,16 +246,20 @@ def _refuse_full(connection: Connection) -> None:
 def _fill(
     connection: Connection, tar: tarfile.TarFile, manifest: dict[str, Any], progress: Progress
 ) -> int:
-    total = 0
-    for number, name in enumerate(copying.NAMES, start=1):
-        told = manifest["tables"][name]
-        if told["columns"] != copying.columns(name):
+    """Insert all rows; those of an older schema leave out what was added to it since."""
+    total, tables = 0, manifest["tables"]
+    if not tables.keys() <= set(copying.NAMES):
+        raise BackupError("the backup has tables that nobody knows")
+    for number, name in enumerate([n for n in copying.NAMES if n in tables], start=1):
+        told = tables[name]
+        if not set(told["columns"]) <= set(copying.columns(name)):
             raise BackupError(f"the table {name} of the backup has other columns")
-        count = copying.fill(connection, name, _rows(_read(tar, f"tables/{name}")))
+        rows = _rows(_read(tar, f"tables/{name}"))
+        count = copying.fill(connection, name, told["columns"], rows)
         if count != told["rows"]:
             raise BackupError(f"the table {name} of the backup is not whole")
         total += count
-        progress(number, len(copying.NAMES))
+        progress(number, len(tables))
     return total
 
 
@@ -329,13 +334,14 @@ def _is_back(store: Store, stream: str, at_ms: int) -> bool:
 
 def move(source: Store, target: Store, *, progress: Progress = unheard) -> dict[str, int]:
     """Copy the store into an empty one of any kind: the same hashes, receipts and ids."""
+    migrate.check_same(source)
     counts = {}
     with source.snapshot() as old, target.writing.begin() as new:
         _refuse_full(new)
         if copying.is_in_use(old):
             raise StoreError("processes are at work on this store; stop them first")
         for number, name in enumerate(copying.NAMES, start=1):
-            counts[name] = copying.fill(new, name, copying.rows(old, name))
+            counts[name] = copying.fill(new, name, copying.columns(name), copying.rows(old, name))
             progress(number, len(copying.NAMES))
         copying.settle(new)
         point("move.commit.before")

@@ -40,10 +40,11 @@ def rows(connection: sa.Connection, name: str) -> Iterator[bytes]:
         yield msgspec.msgpack.encode(list(row))
 
 
-def fill(connection: sa.Connection, name: str, encoded: Iterable[bytes]) -> int:
-    """Insert rows as they were encoded; gives how many."""
-    table, names = BY_NAME[name], columns(name)
-    waiting, count = iter(encoded), 0
+def fill(
+    connection: sa.Connection, name: str, names: Sequence[str], encoded: Iterable[bytes]
+) -> int:
+    """Insert rows as they were encoded, with the columns that they had; gives how many."""
+    table, waiting, count = BY_NAME[name], iter(encoded), 0
     while some := list(islice(waiting, AT_ONCE)):
         values = [dict(zip(names, msgspec.msgpack.decode(row), strict=True)) for row in some]
         connection.execute(table.insert(), values)

@@ -275,6 +275,9 @@ rates = _table("rates", "operational", _text("scope", key=True), _text("began"))
 _LIVED = map(_number, ("started_ms", "seen_ms"))
 workers = _table("workers", "operational", _text("owner", key=True), _text("kind"), *_LIVED)
 
+# One row: the version of the schema whose program is the oldest that works on these tables.
+reach = _table("reach", "operational", _number("id", key=True), _text("oldest"))
+
 # -- projections ---------------------------------------------------------------------------------
 
 files = _table(

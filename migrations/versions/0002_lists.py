@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from alembic import op
+from migrations import Index, add_indexes
 
 revision = "0002"
 down_revision = "0001"
+OLDEST = "0001"
 
-INDEXES = """
-CREATE INDEX jobs_ordered ON jobs (ordered_ms, id);
-CREATE INDEX messages_ordered ON messages (ordered_ms, id);
-CREATE INDEX receipts_key ON receipts (source, key_id, accepted_ms);
-CREATE INDEX receipts_lately ON receipts (source, accepted_ms, verdict);
-CREATE INDEX receipts_ignored ON receipts (source, type) WHERE verdict = 'ignored';
-CREATE INDEX attempts_lately ON attempts (scope, started_ms, outcome, ended_ms);
-CREATE INDEX events_rare ON events (type, id) WHERE type IN (
+RARE = """type IN (
     'JobRetried', 'JobCancelled', 'JobDiscarded', 'MessageResolved', 'RunStarted', 'FileHeld',
     'FileReleased', 'FileErased', 'Paused', 'Resumed', 'TokenCreated', 'TokenRevoked',
     'ConflictResolved', 'BodyShown', 'InstallationCreated', 'LogRestored', 'ConfigurationChanged',
     'RecipeDefined', 'SubscriptionNoticed'
+)"""
+INDEXES = (
+    Index("jobs_ordered", "jobs", "ordered_ms, id"),
+    Index("messages_ordered", "messages", "ordered_ms, id"),
+    Index("receipts_key", "receipts", "source, key_id, accepted_ms"),
+    Index("receipts_lately", "receipts", "source, accepted_ms, verdict"),
+    Index("receipts_ignored", "receipts", "source, type", "verdict = 'ignored'"),
+    Index("attempts_lately", "attempts", "scope, started_ms, outcome, ended_ms"),
+    Index("events_rare", "events", "type, id", RARE),
 )
-"""
 
 
 def upgrade() -> None:
-    for statement in INDEXES.split(";"):
-        op.execute(statement)
+    add_indexes(INDEXES)

@@ -7,6 +7,7 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
+OLDEST = "0001"
 
 NUMBERS = (
     "epoch", "until_ms", "asked", "answered", "missed_ms", "due_ms", "not_before_ms", "walked_ms",

@@ -7,6 +7,7 @@ from alembic import op
 
 revision = "0004"
 down_revision = "0003"
+OLDEST = "0001"
 
 TEXTS = ("what", "name", "reason", "told")
 NUMBERS = ("count", "opened_ms", "seen_ms", "closed_ms", "due_ms")

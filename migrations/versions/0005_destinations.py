@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from alembic import op
+from migrations import Index, add_indexes
 
 revision = "0005"
 down_revision = "0004"
+OLDEST = "0001"
+INDEXES = (Index("messages_destination", "messages", "destination, state"),)
 
 
 def upgrade() -> None:
-    op.execute("CREATE INDEX messages_destination ON messages (destination, state)")
+    add_indexes(INDEXES)

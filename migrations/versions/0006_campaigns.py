@@ -7,6 +7,7 @@ from alembic import op
 
 revision = "0006"
 down_revision = "0005"
+OLDEST = "0001"
 
 CAMPAIGN_NUMBERS = (
     "made_ms", "changed_ms", "next_ms", "gathered", "gathered_ms", "restarted", "forgiven",

@@ -218,6 +218,22 @@ def broken(folder: Path, statement: str) -> None:
 
 
 @pytest.mark.req("A9")
+def test_a_20_a_defect_of_ours_is_503_too_for_the_platform_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with installed(tmp_path) as running:
+
+        def broken(*_: object, **__: object) -> None:
+            raise AssertionError("a defect")
+
+        monkeypatch.setattr(running.ledger, "submit", broken)
+        answer = running.send(event())
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "30")
+        assert "defect" not in answer.text
+        monkeypatch.undo()
+        assert running.send(event()).status_code == 202
+
+
 def test_a_20_a_locked_store_is_503_within_the_time_that_the_source_waits(
     running: Installation, tmp_path: Path
 ) -> None:

@@ -18,12 +18,13 @@ from app.replay import replay
 from app.store import copying, installation, migrate
 from app.store import tables as t
 from app.store.engine import Store, open_store
-from app.store.errors import StoreError
+from app.store.errors import SchemaError, StoreError
 from app.store.installation import Identity
 from app.store.reading import erasures
 from app.verify import verify_chain, verify_parts
 from domain.ids import derive
 from tests.histories import KEY, History
+from tests.programs import newer
 from tests.stores import SIDES, Postgres
 
 MARK = Mark(1_800_000_000_000, bytes(16))
@@ -182,6 +183,22 @@ def test_what_is_no_whole_backup_changes_nothing(
             copies.restore(store, blobs, file, mark=MARK)
         with store.read() as connection:
             assert copying.is_empty(connection)
+
+
+@pytest.mark.req("F9", "F10")
+def test_a_backup_goes_into_the_next_schema_where_that_reaches_back(
+    store: Store, target: Store, blobs: Blobs, tmp_path: Path
+) -> None:
+    lived(store, 20)
+    copies.backup(store, tmp_path / "b.tar", now_ms=1)
+    before = content(store)
+    with newer(tmp_path, before=migrate.newest(), oldest="9001"):
+        migrate.upgrade(target)
+        with pytest.raises(SchemaError, match="does not go into this program's, 9001"):
+            copies.restore(target, blobs, tmp_path / "b.tar", mark=MARK)
+    with newer(tmp_path, before=migrate.newest(), oldest=migrate.newest()):
+        copies.restore(target, blobs, tmp_path / "b.tar", mark=MARK)
+    assert content(target)["jobs"] == before["jobs"] != []
 
 
 @pytest.mark.req("F9")

@@ -75,6 +75,57 @@ def test_a_new_store_comes_to_the_newest_version_and_stays_there(bare: Store) ->
     assert migrate.upgrade(bare).before == migrate.newest()
 
 
+@pytest.mark.req("F10")
+def test_a_step_that_says_it_reaches_back_only_adds(bare: Store) -> None:
+    before: dict[str, dict[str, dict[str, object]]] = {}
+    for step in migrate.steps():
+        with bare.writing.begin() as connection:
+            migrate._upgrade_to(connection, step.revision)
+            after = described(connection)
+        if step.oldest < step.revision:
+            assert before.keys() <= after.keys()
+            for table, known in before.items():
+                new = after[table].keys() - known.keys()
+                assert {name: after[table][name] for name in known} == known, (step, table)
+                assert all(after[table][name]["may_be_left_out"] for name in new), (step, table)
+        assert {index.name for index in step.indexes} <= names_of_indexes(bare)
+        before = after
+    assert any(step.oldest < step.revision for step in migrate.steps())
+
+
+def described(connection: sa.Connection) -> dict[str, dict[str, dict[str, object]]]:
+    """Every table with its columns, their types, and what an insert or an update must heed."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Did not recognize type 'xid8'")
+        seen = sa.inspect(connection)
+        return {
+            table: {
+                column["name"]: {
+                    "type": str(column["type"]),
+                    "may_be_left_out": column["nullable"] or column["default"] is not None,
+                }
+                for column in seen.get_columns(table)
+            }
+            | {
+                str(index["name"]): {"columns": index["column_names"], "may_be_left_out": False}
+                for index in seen.get_indexes(table)
+                if index["unique"]
+            }
+            for table in seen.get_table_names()
+            if table != "alembic_version"
+        }
+
+
+def names_of_indexes(store: Store) -> set[str]:
+    with store.read() as connection:
+        seen = sa.inspect(connection)
+        return {
+            str(index["name"])
+            for name in seen.get_table_names()
+            for index in seen.get_indexes(name)
+        }
+
+
 def test_a_dry_run_tells_the_statements_and_runs_none(bare: Store) -> None:
     said = migrate.statements(bare)
     assert "CREATE TABLE events" in said
@@ -85,6 +136,7 @@ def test_a_dry_run_tells_the_statements_and_runs_none(bare: Store) -> None:
 
 def test_a_schema_of_a_newer_program_is_left_alone(store: Store) -> None:
     _write(store, "UPDATE alembic_version SET version_num = '9999'")
+    _write(store, "UPDATE reach SET oldest = '9999'")
     with pytest.raises(SchemaError, match="of version 9999, this program knows"):
         migrate.upgrade(store)
     with pytest.raises(SchemaError, match="restore a backup"):

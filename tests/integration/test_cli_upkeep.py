@@ -126,6 +126,7 @@ def test_a_store_in_use_is_left_alone(tmp_path: Path, history: Path) -> None:
 
 def test_an_older_or_newer_schema_is_refused(tmp_path: Path, history: Path) -> None:
     _change(history, "UPDATE alembic_version SET version_num = '9999'")
+    _change(history, "UPDATE reach SET oldest = '9999'")
     for command in ("migrate", "verify", "replay"):
         refused = laufzettel(command, folder=tmp_path)
         assert refused.returncode == 2

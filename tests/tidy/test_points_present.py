@@ -34,6 +34,7 @@ WITHOUT = {
     "app.ledger.sequencing._lead": "takes a term, which another takes after its end",
     "app.ledger.sequencing._resign": "gives a term up, which would end by itself",
     "app.store.locks.alone": "holds a lock and writes nothing",
+    "app.store.migrate._upgrade_beside_others": "holds a lock and writes nothing",
     "app.store.migrate._copied": "a copy is whole when it has its name; migrate.commit.before",
     "jobs.outbound.credentials._asked": "outbound.connect: asks for a token, changes nothing",
     "jobs.outbound.wire._connected": "inside outbound.connect.before and outbound.connect.after",

@@ -30,6 +30,7 @@ PREFIX = "/hooks/"
 MOST_HELD_BYTES = 64 * 2**20
 _METHODS = frozenset({"POST", "GET", "HEAD", "OPTIONS"})
 _BUSY_WAIT_S = 2
+_BROKEN_WAIT_S = 30
 
 
 class Hooks:
@@ -62,8 +63,9 @@ class Hooks:
         try:
             return await self._visited(source, scope, receive, began)
         except Exception:
+            # Never 500: there are platforms that try again after 503 only.
             log.exception("hooks.request.broken", source=source.name)
-            return answers.problem(Problem(500, "internal"), verdict="failed")
+            return answers.unavailable("unavailable", retry_after_s=_BROKEN_WAIT_S)
 
     async def _visited(
         self, source: Source, scope: Scope, receive: Receive, began: float
